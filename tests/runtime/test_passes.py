@@ -87,6 +87,14 @@ def test_a_feed_takes_the_place_of_what_computed_it():
     assert list(nodes["c"].input) == ["b"], "the given graph must not change"
 
 
+def test_a_target_that_joins_others_must_not_run_a_placeholder_that_is_fed():
+    nodes = graph("x = Placeholder()\na = Const()\ninner = NoOp(^x)\nouter = NoOp(^a, ^inner)")
+    assert sorted(prune(nodes, ["x:0"], [], ["outer"])) == ["a"]
+    assert sorted(prune(nodes, ["x:0"], [], ["inner"])) == []
+    assert sorted(prune(nodes, [], [], ["outer"])) == ["a", "x"]
+    assert sorted(prune(nodes, ["x:0"], [], ["x"])) == ["x"]
+
+
 def test_a_fed_placeholder_satisfies_control_dependencies_but_another_op_must_still_run():
     nodes = graph("x = Placeholder()\na = Const()\nb = Neg(a)\nt = NoOp(^x, ^b)\nc = Neg(a, ^x, ^b)")
     pruned = prune(nodes, ["x:0", "b:0"], [], ["c"])

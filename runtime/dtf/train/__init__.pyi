@@ -51,6 +51,7 @@ from dtf.train import supervisor_services as supervisor_services
 from dtf.train import sync_replicas_optimizer as sync_replicas_optimizer
 from dtf.train import timeline as timeline
 from dtf.train import training_util as training_util
+from dtf.train import work_queue as work_queue
 from dtf.train.adadelta import AdadeltaOptimizer as AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer as AdagradOptimizer
 from dtf.train.adagrad_da import AdagradDAOptimizer as AdagradDAOptimizer
@@ -152,6 +153,7 @@ from dtf.train.training_util import create_global_step as create_global_step
 from dtf.train.training_util import get_global_step as get_global_step
 from dtf.train.training_util import get_or_create_global_step as get_or_create_global_step
 from dtf.train.training_util import global_step as global_step
+from dtf.train.work_queue import WorkQueue as WorkQueue
 from dtf.wire.cluster import ClusterSpec as ClusterSpec
 from dtf.wire.pb.checkpoint_state_pb2 import CheckpointState as CheckpointState
 from dtf.wire.pb.cluster_pb2 import ClusterDef as ClusterDef

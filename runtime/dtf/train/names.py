@@ -109,6 +109,7 @@ from dtf.train.training_util import (
     get_or_create_global_step,
     global_step,
 )
+from dtf.train.work_queue import WorkQueue
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.pb.checkpoint_state_pb2 import CheckpointState
 from dtf.wire.pb.cluster_pb2 import ClusterDef, JobDef

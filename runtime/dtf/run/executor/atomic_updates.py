@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dtf.run.executor.instructions import ALIASES, Instruction
+from dtf.run.executor.instructions import ALIASES, SENDS, Instruction
 
-__all__ = ["has_update", "held_together"]
+__all__ = ["CONFIRM", "has_update", "held_together"]
 
 _WRITE = re.compile(r"(Resource)?(Sparse)?(Assign|Scatter|Apply|StridedSliceAssign)")
 _WHOLE = frozenset({"Assign", "AssignVariableOp"})
 _READS = frozenset({"ReadVariableOp", "_ReadVariablesOp"})
+CONFIRM, _EXPORT = "WorkQueueConfirm", "WorkQueueExport"
+_SAVES = frozenset({"Save", "SaveSlices", "SaveV2"})
+_READ_FOR_SAVING = _READS | {"Identity", _EXPORT}
+_WITH_UPDATES = frozenset({CONFIRM, _EXPORT})
+"""A confirmation goes with the update that it stands before; a saved state with the variables that are saved."""
 
 _Value = tuple[int, int]
 
@@ -33,13 +38,16 @@ def held_together(instructions: Sequence[Instruction], order: Sequence[int]) -> 
     """
     of_writes = _of_writes(instructions, order)
     finals = [index for index in order if _is_write(instructions[index]) and of_writes.get(index)]
-    if not finals:
-        return {}
+    found = _held_for_saving(instructions, order)
+    confirms = [index for index in order if instructions[index].op == CONFIRM]
+    if not finals and not confirms:
+        return found
     consumers: dict[int, set[int]] = defaultdict(set)
     for index in order:
         for source in instructions[index].sources():
             consumers[source].add(index)
-    found: dict[int, list[int]] = defaultdict(list)
+    for index in confirms:
+        found[index].extend(_updates_after(index, instructions, consumers))
     for final in finals:
         chain = _closure(of_writes[final], lambda index: of_writes.get(index, ()))
         later = _closure([final], lambda index: consumers[index])
@@ -50,10 +58,44 @@ def held_together(instructions: Sequence[Instruction], order: Sequence[int]) -> 
     return found
 
 
+def _held_for_saving(instructions: Sequence[Instruction], order: Sequence[int]) -> dict[int, list[int]]:
+    """The state of a work queue is read together with the variables that go into the same file, so that the records
+    that count as confirmed are those that the variables have seen.
+    """
+    found: dict[int, list[int]] = defaultdict(list)
+
+    def reads(index: int) -> list[int]:
+        return [source for source, _ in instructions[index].inputs if instructions[source].op in _READ_FOR_SAVING]
+
+    for save in order:
+        if instructions[save].op in _SAVES:
+            sources = _closure(reads(save), reads)
+            if any(instructions[source].op == _EXPORT for source in sources):
+                for source in sources:
+                    found[source].append(save)
+    return found
+
+
+def _updates_after(confirm: int, instructions: Sequence[Instruction], consumers: Mapping[int, set[int]]) -> list[int]:
+    """The updates that a confirmation waits for, so as to run with them: a step that is cancelled in between would lose
+    its records. Empty where an update may need something that is made elsewhere, or later, after the confirmation.
+    """
+    later = _closure([confirm], lambda index: consumers[index])
+    if any(_leaves(instructions[index]) or instructions[index].kernel.asynchronous for index in later):
+        return []
+    return sorted(index for index in later if _is_write(instructions[index]))
+
+
+def _leaves(instruction: Instruction) -> bool:
+    return instruction.op in SENDS and not instruction.node.attrs.get("client_terminated", False)
+
+
 def has_update(segment: Sequence[int], instructions: Sequence[Instruction]) -> bool:
     """Whether, of these instructions, in order, one assigns what was made of the variable's own value, or one changes
-    a variable by what another has made of a variable.
+    a variable by what another has made of a variable. So does one that confirms an update or saves what is confirmed.
     """
+    if any(instructions[index].op in _WITH_UPDATES for index in segment):
+        return True
     of_writes = _of_writes(instructions, segment)
     if any(of_writes.get(index) and _is_write(instructions[index]) for index in segment):
         return True

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from dtf.run.exchange.endpoint_binding import Push
+from dtf.run.executor.atomic_updates import CONFIRM
 from dtf.run.executor.broadcasts import UNCHECKED_SIZE_MAX, checked, is_broadcast
 from dtf.run.executor.in_place import into
 from dtf.run.executor.instructions import ALIASES, HEAVY, MERGES, SENDS, Instruction, single
@@ -52,9 +53,11 @@ class SegmentWriter:
     def write(self) -> None:
         self._line(-1, f"def segment_{self._segment.index}(step, shared, run):")
         before = len(self._lines)
+        is_confirmed = False  # a step that is cancelled between its confirmation and its update would lose records
         for position, index in enumerate(self._segment.instructions):
             instruction = self._graph.instructions[index]
-            if position and (position % _NODES_UNCHECKED == 0 or instruction.op in HEAVY):
+            is_confirmed = is_confirmed or instruction.op == CONFIRM
+            if position and not is_confirmed and (position % _NODES_UNCHECKED == 0 or instruction.op in HEAVY):
                 self._line(index, "    run.check()")
             self._write_instruction(instruction)
         if len(self._lines) == before:

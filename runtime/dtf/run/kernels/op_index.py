@@ -301,5 +301,8 @@ OPS = {
         Dilation2DBackpropInput ExtractVolumePatches MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
         MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax MaxPoolWithArgmax
     """,
+    "work_queue": """
+        WorkQueue WorkQueueConfirm WorkQueueCreate WorkQueueExport WorkQueueRelease WorkQueueRestore WorkQueueTake
+    """,
 }
 """Module -> its ops, one after the other."""

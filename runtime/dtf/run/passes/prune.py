@@ -7,7 +7,7 @@ by `partition`. The names are TensorFlow's, so that a real worker's error messag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dtf.run.passes import (
     CONTROL,
@@ -58,7 +58,7 @@ def prune(nodes: NodesView, feeds: Sequence[str], fetches: Sequence[str], target
         endpoints[endpoint.name] = endpoint
     fed = _Fed(nodes, endpoints, feed_edges)
     wanted = [name for name, node in endpoints.items() if node.op == "_Send"]
-    wanted += _without_joins(nodes, targets)
+    wanted += _without_joins(nodes, targets, feed_edges)
     return _reachable(fed, wanted)
 
 
@@ -105,10 +105,13 @@ def _reachable(graph: _Fed, wanted: Iterable[str]) -> Nodes:
     return result
 
 
-def _without_joins(nodes: NodesView, targets: Sequence[str]) -> list[str]:
+def _without_joins(
+    nodes: NodesView, targets: Sequence[str], feed_edges: Mapping[tuple[str, int], str]
+) -> list[str]:
     """Replaces targets that only wait for others (a NoOp with control inputs) by what they wait for.
 
-    A step ends when everything in it has run, so the join itself would only cost a message per task.
+    A step ends when everything in it has run, so the join itself would only cost a message per task. A placeholder that
+    is fed need not be waited for.
     """
     result: dict[str, None] = {}
     seen: set[str] = set()
@@ -120,7 +123,8 @@ def _without_joins(nodes: NodesView, targets: Sequence[str]) -> list[str]:
         seen.add(name)
         node = nodes[name]
         if node.op == "NoOp" and node.input:
-            stack.extend(parse_tensor_name(text)[0] for text in reversed(node.input))
+            inputs = [parse_tensor_name(text)[0] for text in reversed(node.input)]
+            stack.extend(source for source in inputs if (source, CONTROL) not in feed_edges)
         else:
             result[name] = None
     return list(result)
