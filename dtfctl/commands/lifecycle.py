@@ -319,7 +319,7 @@ def batch_script(
     words += [word for setting in settings for word in ("--set", setting)]
     words += ["-n", name] if name else []
     dtfctl = (python, "-m", "dtfctl", "--state-dir", str(root))
-    return script(plan, dtfctl, words, log, before)
+    return script(plan, dtfctl, words, log, before, str(root / plan.name))
 
 
 def _submit(

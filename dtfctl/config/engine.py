@@ -82,6 +82,7 @@ def slurm_of(top: Values, variables: Mapping[str, str]) -> SlurmSettings | None:
         _of(found, "interface", ""),
         _of(found, "sync", False),
         os.path.expanduser(_of(found, "python", "")),
+        _of(found, "requeues", None),
     )
 
 

@@ -342,6 +342,10 @@ SLURM = Section(
         "address": Key(
             values.LINE, "The address of a node for other nodes; {node} is its name: {node}-ib.", "{node}"
         ),
+        "requeues": Key(
+            values.integer(0, REPLICAS_MAX),
+            "How many times the job is queued again at its time limit; preemptions do not count. By default always.",
+        ),
         "srun": Key(values.LINE, "The srun to call, with options.", "srun"),
         "sync": Key(values.boolean(), "Whether the folder is copied to the nodes, which have no shared one.", "false"),
         "working_dir": _COPY,

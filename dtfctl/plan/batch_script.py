@@ -11,6 +11,7 @@ the job back into the queue; it goes on there from the checkpoint.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -39,6 +40,16 @@ rm -rf "$folder/{source}" && mkdir "$folder/{source}" && base64 -d << 'END' | ta
 END
     refuse "$(hostname): the folder cannot be unpacked in $folder/{source}: $(tail -n 1 "$log")"
 """
+_COUNT = """\
+    # At a notice before the time limit little time is left; at one before a preemption, which does not count, more.
+    end=$(date -d "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)" +%s 2> /dev/null) || end=
+    limits={folder}/limits-$SLURM_JOB_ID
+    [ -z "$end" ] || [ "$((end - $(date +%s)))" -gt {within_s} ] || echo >> "$limits"
+"""
+_CONDITION = ' && [ "$(cat "$limits" 2> /dev/null | wc -l)" -le {requeues} ]'
+LATER_S = 60
+"""Slurm ends a job up to a minute after its time limit, and sends the notice up to a minute early."""
+
 SOURCE = "source"
 """In the cluster's state folder on the first node: what the script has brought."""
 
@@ -49,7 +60,7 @@ is_noticed=
 # Without a cluster to end, `up` is still on its way.
 leave() {{
     is_noticed=yes
-    dtfctl down {name} || kill -TERM "$main"
+{count}    dtfctl down {name} || kill -TERM "$main"
 }}
 trap leave USR1
 {dtfctl} up {arguments} --attach --progress plain &
@@ -61,7 +72,11 @@ while :; do
     status=$?
     kill -0 "$main" 2> /dev/null || break
 done
-if [ -n "$is_noticed" ] && [ "$status" -ne 0 ] && scontrol requeue "$SLURM_JOB_ID"; then
+# The process may have ended while a trap ran; then that status is the signal's, and its own is still to be had.
+wait "$main" 2> /dev/null
+own=$?
+[ "$own" -eq 127 ] || status=$own
+if [ -n "$is_noticed" ] && [ "$status" -ne 0 ]{condition} && scontrol requeue "$SLURM_JOB_ID"; then
     exit 0
 fi
 exit "$status"
@@ -69,16 +84,34 @@ exit "$status"
 
 
 def script(
-    plan: ClusterPlan, dtfctl: Sequence[str], arguments: Sequence[str], output: str, before: str = ""
+    plan: ClusterPlan,
+    dtfctl: Sequence[str],
+    arguments: Sequence[str],
+    output: str,
+    before: str = "",
+    folder: str = ".",
 ) -> str:
     """`dtfctl` is the command on the nodes, `arguments` are those of its `up`, `output` is the pattern of the job's
-    log (see `log_pattern`). `before` are lines that come first: see `unpacking`."""
+    log (see `log_pattern`). `before` are lines that come first: see `unpacking`. `folder` is the cluster's, where the
+    ends by a time limit are counted."""
     first, *others = groups(plan)
     lines = [f"#SBATCH {option}" for option in options(plan, output, first)]
     for group in others:
         lines += ["#SBATCH hetjob", *(f"#SBATCH {option}" for option in options_of_nodes(plan, group))]
+    counted = {"count": "", "condition": ""}
+    if plan.slurm.requeues is not None:
+        within_s = notice_s(options(plan, output, first)) + LATER_S
+        counted = {"count": _COUNT.format(within_s=within_s, folder=shlex.quote(folder)), "condition": _CONDITION}
+        counted["condition"] = _CONDITION.format(requeues=plan.slurm.requeues)
     values = {"dtfctl": shlex.join(dtfctl), "name": shlex.quote(plan.name), "arguments": shlex.join(arguments)}
-    return "\n".join(["#!/bin/bash", *lines, _BODY.format(before=before, **values)])
+    return "\n".join(["#!/bin/bash", *lines, _BODY.format(before=before, **counted, **values)])
+
+
+def notice_s(chosen: Sequence[str]) -> int:
+    """So many seconds before the end the notice comes, by these options."""
+    given = [option for option in chosen if _name(option) == "--signal"]
+    match = re.search(r"@(\d+)", given[-1]) if given else None
+    return int(match[1]) if match else NOTICE_S
 
 
 def unpacking(python: str, folder: str, parcel: str) -> str:

@@ -242,6 +242,7 @@ class SlurmSettings:
       srun: the command, with options, that reaches the nodes.
       groups: those of a heterogeneous job, in their order; () for a plain one.
       interface: the network interface of a node by whose address other nodes reach it, "" for its name.
+      requeues: how many times the job is queued again at its time limit, None for always.
       is_apart: whether nodes share no file system, so that the folder is copied to each of them.
       python: the Python that has dtfctl on the nodes, "" for the path of the one that runs `up`.
     """
@@ -257,6 +258,7 @@ class SlurmSettings:
     interface: str = ""
     is_apart: bool = False
     python: str = ""
+    requeues: int | None = None
 
     def group_of(self, node: str) -> int | None:
         """The number of the node's group; None in a job that has none."""

@@ -22,7 +22,7 @@ from dtfctl.launchers import slurm_job, slurm_parcel
 from dtfctl.launchers.base import Exited, Unreachable
 from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.launchers.slurm import SlurmPipe, explain, own_environment
-from dtfctl.plan.batch_script import log_pattern, options, script, unpacking
+from dtfctl.plan.batch_script import log_pattern, notice_s, options, script, unpacking
 from dtfctl.plan.expand import environment
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.supervise.allocation import Allocation, job_of_restarted_node, why_signalled
@@ -196,12 +196,15 @@ def test_a_parcel_has_the_folder_and_every_file_that_the_cluster_file_reads(tmp_
 
 
 def test_a_folder_that_no_batch_script_can_carry_is_refused_with_what_to_do(tmp_path):
-    (tmp_path / "large").write_bytes(os.urandom(3 << 20))
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    (folder / "large").write_bytes(os.urandom(3 << 20))
     with pytest.raises(HostsUnusable, match=r"MiB in the batch script, which may have .*\.dtfctlignore"):
-        apart(tmp_path)
-    (tmp_path / "large").unlink()
+        apart(folder)
+    (folder / "large").unlink()
+    (tmp_path / "elsewhere.env").touch()
     with pytest.raises(HostsUnusable, match="lies outside of"):
-        apart(tmp_path, text=APART.replace("words.env", os.devnull))
+        apart(folder, text=APART.replace("words.env", "../elsewhere.env"))
 
 
 def test_the_script_says_where_the_user_is_what_keeps_it_from_starting(tmp_path):
@@ -263,7 +266,7 @@ def test_the_script_is_one_that_bash_takes(tmp_path):
     assert """'/a python' -m dtfctl up 'it'"'"'s.yaml' --attach""" in text
 
 
-def played(tmp_path, body):
+def played(tmp_path, body, text=TEXT):
     """A dtfctl that a script plays, run by the batch script; its calls."""
     program = tmp_path / "dtfctl"
     program.write_text(f'#!/bin/bash\necho "$@" >> {tmp_path}/calls\n{body}\n')
@@ -272,7 +275,7 @@ def played(tmp_path, body):
     for path in (program, scontrol):
         path.chmod(0o700)
     job = tmp_path / "job.sh"
-    job.write_text(script(plan_of(), (str(program),), ("f",), "x"))
+    job.write_text(script(plan_of(text), (str(program),), ("f",), "x", folder=str(tmp_path)))
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "12"}
     done = subprocess.run(["bash", str(job)], env=environment, timeout=60)
     return done.returncode, (tmp_path / "calls").read_text().splitlines()
@@ -294,6 +297,48 @@ def test_slurms_notice_ends_the_cluster_in_order_and_queues_it_again(tmp_path):
     """
     status, calls = played(tmp_path, body)
     assert status == 0 and calls[1:] == ["down trial", "scontrol requeue 12"]
+
+
+@pytest.mark.parametrize(
+    ("left_s", "ends", "is_queued"), [(100, 1, True), (100, 2, False), (100_000, 2, True), (None, 2, True)]
+)
+def test_a_job_is_queued_again_at_its_time_limit_so_often_only(tmp_path, left_s, ends, is_queued):
+    """One end by the limit is allowed; `ends` are those with the present one."""
+    end = f'date -d "+{left_s} seconds" +%Y-%m-%dT%H:%M:%S' if left_s else "echo N/A"
+    (tmp_path / "squeue").write_text(f"#!/bin/bash\n{end}\n")
+    (tmp_path / "squeue").chmod(0o700)
+    (tmp_path / "limits-12").write_text("\n" * (ends - 1))
+    body = f"""
+    if [ "$1" = up ]; then
+        trap 'exit 1' TERM
+        kill -USR1 $PPID
+        while [ ! -e {tmp_path}/down ]; do sleep 0.01; done
+        exit 1
+    fi
+    touch {tmp_path}/down
+    """
+    text = TEXT.replace("nodes: 2,", "nodes: 2, requeues: 1,")
+    status, calls = played(tmp_path, body, text)
+    assert ("scontrol requeue 12" in calls) is is_queued and status == (0 if is_queued else 1)
+
+
+def test_a_training_that_ends_at_the_notice_has_its_own_status_and_is_not_queued_again(tmp_path):
+    body = f"""
+    if [ "$1" = up ]; then
+        kill -USR1 $PPID
+        while [ ! -e {tmp_path}/down ]; do sleep 0.01; done
+        exit 0
+    fi
+    touch {tmp_path}/down
+    sleep 0.5
+    """
+    assert played(tmp_path, body) == (0, ["up f --attach --progress plain", "down trial"])
+
+
+def test_the_time_of_the_notice_is_that_of_the_files_option():
+    assert notice_s(options(plan_of(), "log")) == 120
+    text = TEXT.replace("--partition=gpu", '"--signal=B:USR1@600"')
+    assert notice_s(options(plan_of(text), "log")) == 600
 
 
 @pytest.mark.parametrize(

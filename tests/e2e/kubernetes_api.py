@@ -38,6 +38,7 @@ class Kubernetes:
       allowed: (verb, kind) that the user may do in the namespace; an administrator may do everything.
       quota: at most so many pods.
       is_away: the server cuts every connection.
+      instead: (status, page) that a proxy answers in the server's place.
       requests: (method, path) of each.
     """
 
@@ -54,6 +55,7 @@ class Kubernetes:
         self._used: set[Right] = set()
         self.quota = 1000
         self.is_away = False
+        self.instead: tuple[int, bytes] | None = None
         self.requests: list[tuple[str, str]] = []
         self.changed = threading.Condition()
         self.nodes = [Node(self, f"node-{number}", folder) for number in range(nodes)]
@@ -320,6 +322,13 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         if cluster.is_away:
             self.close_connection = True
+            return
+        if cluster.instead is not None:
+            status, page = cluster.instead
+            self.send_response(status)
+            self.send_header("content-length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
             return
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}

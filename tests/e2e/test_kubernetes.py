@@ -135,6 +135,26 @@ def test_nothing_befalls_tasks_while_the_api_server_is_away(cluster, kubernetes,
     wait_until(lambda: kubernetes.left() == [], "an empty namespace")
 
 
+def test_nothing_befalls_tasks_while_a_proxy_answers_for_the_api_server(tmp_path):
+    with Kubernetes(tmp_path, nodes=2) as kubernetes:
+        cluster = CommandLine(tmp_path)
+        cluster.write(SLEEPERS.format(folder=cluster.folder))
+        cluster.environment |= {"KUBECONFIG": str(kubernetes.kubeconfig), "WORD": "a-secret"}
+        cluster.run("up")
+        before = {pod["metadata"]["uid"] for pod in kubernetes.pods()}
+        for status, words in ((200, "is no object of Kubernetes"), (302, "status 302 of HTTP"), (401, "status 401")):
+            kubernetes.instead = status, b"<html>Please log in</html>"
+            kubernetes.cut()
+            wait_until(lambda words=words: words in cluster.run("events").stdout, words)
+            kubernetes.instead = None
+            wait_until(lambda: tasks_of(cluster)["worker:0"]["state"] == "running", "the server again")
+        (cluster.folder / "done").touch()
+        cluster.run("wait", "trial")
+        assert {uid for node in kubernetes.nodes for uid in node.processes} == before
+        assert {task["restarts"] for task in tasks_of(cluster).values()} == {0}
+        wait_until(lambda: kubernetes.left() == [], "an empty namespace")
+
+
 def test_another_supervisor_adopts_the_pods(cluster, kubernetes):
     cluster.run("up")
     before = {pod["metadata"]["uid"] for pod in kubernetes.pods()}
