@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 from dtf.channel import lane as lanes
+from dtf.channel import listener as listeners
 from dtf.channel.client import Channel
 from dtf.channel.endpoint import Endpoint, find_endpoint, greet, new_connection_id, welcome
 from dtf.channel.lane import Lane
@@ -552,3 +554,20 @@ def test_what_takes_long_must_end_with_a_caller_that_wants_no_answer(methods):
         assert methods.cancelled.wait(60)
     finally:
         listener.stop(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
+def test_unfinished_greetings_from_elsewhere_keep_no_process_of_this_host_out(monkeypatch):
+    monkeypatch.setattr(listeners, "_STRANGERS_MAX", 2)
+    listener = Listener("127.0.0.1", TASK)
+    listener.start(Methods().table)
+    with contextlib.ExitStack() as stack:
+        stack.callback(listener.stop)
+        for _ in range(2):
+            stack.enter_context(socket.create_connection(("127.0.0.1", listener.endpoint.port)))
+        wait_until(lambda: sum(listener._strangers.values()) == 2, "two greetings")
+        surplus = stack.enter_context(socket.create_connection(("127.0.0.1", listener.endpoint.port)))
+        assert surplus.recv(1) == b""
+        local = stack.enter_context(socket.socket(socket.AF_UNIX))
+        local.connect("\0" + listener.endpoint.unix)
+        assert greet(local, listener.endpoint.token, new_connection_id(), 0)

@@ -7,6 +7,7 @@ Long work must go through `Answer.work` or call `reader_thread.yield_reader` fir
 
 from __future__ import annotations
 
+import collections
 import errno
 import functools
 import logging
@@ -100,7 +101,9 @@ Method = Callable[[Any, Answer], None]
 
 
 class Listener:
-    """The channel's side of a server. The lock guards `_peers` and `_strangers`."""
+    """The channel's side of a server. The lock guards `_peers` and `_strangers`: the unfinished greetings by family of
+    sockets, so that connections from elsewhere keep no process of this host out.
+    """
 
     def __init__(self, host: str, name: str, credentials: Credentials | None = None) -> None:
         """Listens at a port of `host` that the system chooses, and for peers of this host at a Unix socket.
@@ -120,7 +123,7 @@ class Listener:
         self._told: frozenset[int] = frozenset()
         self._lock = threading.Lock()
         self._peers: dict[bytes, _Peer] = {}
-        self._strangers = 0
+        self._strangers: collections.Counter[int] = collections.Counter()
         self._is_stopped = False
         self._stopping = threading.Event()
         family, kind, protocol, _, place = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
@@ -199,9 +202,10 @@ class Listener:
             sock, _ = listening.accept()
         except OSError as error:
             return error if error.errno in _SHORTAGES else None  # otherwise it has already gone
+        family = sock.family
         with self._lock:
-            is_welcome = self._strangers < _STRANGERS_MAX
-            self._strangers += is_welcome
+            is_welcome = self._strangers[family] < _STRANGERS_MAX
+            self._strangers[family] += is_welcome
         if not is_welcome:
             sock.close()
             return None
@@ -210,7 +214,7 @@ class Listener:
         except RuntimeError as error:  # the thread limit is reached
             sock.close()
             with self._lock:
-                self._strangers -= 1
+                self._strangers[family] -= 1
             return error
         return None
 
@@ -220,7 +224,7 @@ class Listener:
 
     def _serve(self, sock: Any) -> None:
         """The greeting of one connection. Runs in a thread of its own, because an unknown peer may be slow."""
-        known = None
+        known, family = None, sock.family
         try:
             sock.settimeout(_GREETING_TIMEOUT_S)
             sock = self._secured(sock)
@@ -232,7 +236,7 @@ class Listener:
                 self._complain(sock, str(error))
         finally:
             with self._lock:
-                self._strangers -= 1
+                self._strangers[family] -= 1
         if known is None:
             sock.close()
             return
