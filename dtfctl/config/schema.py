@@ -23,7 +23,7 @@ def _check_job_name(name: str) -> str:
 
 
 def _check_variable_name(name: str) -> str:
-    good = name and "=" not in name and "\0" not in name
+    good = name and "=" not in name and name.isprintable() and not any(map(str.isspace, name))
     return "" if good else f'"{name}" is not a valid name of an environment variable'
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from dtfctl.errors import ConfigError
+from dtfctl.wording import printable
 
 BYTES_MAX = 1 << 17
 NODES_MAX = 30_000
@@ -31,7 +32,8 @@ class Position:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def error(self, message: str) -> ConfigError:
-        return ConfigError(f"{self}: {message}")
+        """The error for this place, on one line: a value that the message quotes may hold others."""
+        return ConfigError(f"{self}: {printable(message)}")
 
 
 @dataclass(frozen=True)

@@ -220,6 +220,14 @@ MALFORMED = {
         HEAD + "environment: {A=B: 1}\njobs: {a: 1}",
         'c.yaml:2:15: "A=B" is not a valid name of an environment variable',
     ),
+    "a name with a line end in the environment": (
+        HEAD + 'environment: {"A\\nB": "x"}\njobs: {a: 1}',
+        'c.yaml:2:15: "A\\nB" is not a valid name of an environment variable',
+    ),
+    "a job's name with a line end": (
+        HEAD + 'jobs: {"p\\ns": 1}',
+        'c.yaml:2:8: "p\\ns" is not a valid job name: use letters, digits, _ and - only',
+    ),
     "an environment of maps": (
         HEAD + "environment: {A: {b: 1}}\njobs: {a: 1}",
         'c.yaml:2:18: "environment.A" must be one value, not a mapping',

@@ -123,6 +123,7 @@ TOP = "program: python trainer.py\njobs: {ps: 1, worker: 2}\n"
         ("working_dir: nowhere", WRONG, "3:14", r"its working_dir .*/nowhere does not exist \(mkdir -p"),
         ("working_dir: trainer.py", WRONG, "3:14", "trainer.py is not a folder"),
         ("checkpoint_dir: trainer.py/here", WRONG, "3:17", "checkpoint_dir .* cannot be made: .*trainer.py is not a f"),
+        (f"checkpoint_dir: /tmp/{'x' * 5000}", WRONG, "3:17", "checkpoint_dir .* in /tmp: its name is too long"),
         ("checkpoint_dir: /proc/here", WRONG, "3:17", "checkpoint_dir /proc/here cannot be made in /proc"),
         ("secrets: [KEY]", WRONG, "3:11", r"the secret KEY: the variable KEY is not set; export it"),
         ("secrets: {KEY: {file: nowhere}}", WRONG, "3:16", "the secret KEY: .*nowhere: No such file"),

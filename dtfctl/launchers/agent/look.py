@@ -63,6 +63,11 @@ def makeable(path: str, name: str) -> Iterator[Finding]:
     if not os.path.isdir(existing):
         yield WRONG, f"the {name} {place} cannot be made: {existing} is not a folder", do
         return
+    whole = os.fsencode(place)
+    longest = max(map(len, whole[len(os.fsencode(existing)) :].split(b"/")))
+    if longest > os.pathconf(existing, "PC_NAME_MAX") or len(whole) >= os.pathconf(existing, "PC_PATH_MAX"):
+        yield WRONG, f"the {name} {place[:60]}... cannot be made in {existing}: its name is too long", do
+        return
     verb = "written to" if existing == place else f"made in {existing}"
     room = os.statvfs(existing)
     free = size_of(room.f_bavail * room.f_frsize)
