@@ -229,6 +229,21 @@ def test_a_missing_asset_is_named(model):
         load(model)
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../words.txt", "a/../../x", "..", "", "a\0b"])
+def test_an_asset_outside_of_the_model_is_refused(model, name):
+    path = os.path.join(model, "saved_model.pb")
+    with open(path, "rb") as file:
+        message = saved_model_pb2.SavedModel.FromString(file.read())
+    (packed,) = message.meta_graphs[0].collection_def["saved_model_assets"].any_list.value
+    asset = meta_graph_pb2.AssetFileDef.FromString(packed.value)
+    asset.filename = name
+    packed.value = asset.SerializeToString()
+    with open(path, "wb") as file:
+        file.write(message.SerializeToString())
+    with pytest.raises(ValueError, match="is not a file of its assets folder"):
+        load(model)
+
+
 def test_two_main_ops_in_one_collection_are_refused(model):
     path = os.path.join(model, "saved_model.pb")
     with open(path, "rb") as file:

@@ -26,6 +26,7 @@ from dtf.train.meta_graph_import import import_meta_graph
 from dtf.train.saver import Saver
 from dtf.wire import filesystems
 from dtf.wire.files import UnreadableFileError, file_errors
+from dtf.wire.names import shown
 from dtf.wire.pb import meta_graph_pb2, saved_model_pb2
 
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
@@ -151,10 +152,17 @@ def _main_op_name(meta_graph: Any) -> str | None:
 
 
 def _asset_paths(meta_graph: Any, folder: str) -> dict[str, str]:
-    """Where the assets are now, by the tensors that hold their paths."""
+    """Where the assets are now, by the tensors that hold their paths.
+
+    Raises:
+      ValueError: the name of an asset leads out of the model's folder.
+    """
     assets = list(meta_graph.asset_file_def)
     if not assets and constants.ASSETS_KEY in meta_graph.collection_def:
         packed = meta_graph.collection_def[constants.ASSETS_KEY].any_list.value
         assets = [meta_graph_pb2.AssetFileDef.FromString(each.value) for each in packed]
     place = os.path.join(folder, constants.ASSETS_DIRECTORY)
+    for name in (asset.filename for asset in assets):
+        if not name or "\0" in name or os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"{folder}: the asset {shown(name)} of the SavedModel is not a file of its assets folder")
     return {asset.tensor_info.name: os.path.join(place, asset.filename) for asset in assets}
