@@ -34,7 +34,7 @@ def main() -> None:
         print("interrupted; dtfctl status shows what still runs, dtfctl down ends it", file=sys.stderr)
         sys.exit(SIGNALLED + 2)
     except BrokenPipeError:
-        # Whoever read stdout has seen enough; Python would complain once more at its end.
+        # The reader of stdout has closed it; Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(SIGNALLED + 13)
 

@@ -294,7 +294,7 @@ def exit_with_result(cluster: Cluster) -> NoReturn:
 
 @contextmanager
 def quiet_ctrl_c() -> Iterator[None]:
-    """For what has no other end: Ctrl-C is how a person says that he has seen enough."""
+    """For commands without an end of their own: Ctrl-C ends them without a message."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""The daemon's ear: a Unix socket in the state folder, one JSON document a line. The other end is client.py.
+"""The daemon's control socket: a Unix socket in the state folder, one JSON document a line. client.py is the other end.
 
-The folder is private to the user, and only his processes (and root's) are listened to. The requests (`do` names them),
-what they carry and what they are answered with:
+The folder is private to the user, and the daemon answers only processes of the user and of root. The requests (`do`
+names them), their keys and their answers:
 
     up        plan, environment, secrets,      {is: started}; of a running cluster {is: running, differences, changes},
               hosts [, apply, id]              or with `apply`, which makes the changes, {is: changed, changes}
@@ -129,7 +129,7 @@ class ControlServer:
             except DtfctlError as error:
                 _write(writer, {"error": str(error)})
             except Exception as error:
-                # Whoever asks learns that it was for nothing, instead of asking for ever.
+                # The caller gets an error, instead of asking for ever.
                 self._complaints.tell(f"control: {traceback.format_exc()}")
                 words = f"this is a bug in dtfctl: {type(error).__name__}: {reason_of(error)}"
                 _write(writer, {"error": f"{words} (the supervisor's log has more)"})

@@ -2,8 +2,8 @@
 
 One connection for each host, which later calls share (ControlMaster, its socket in a private folder).
 
-Host keys are the user's affair: his known_hosts and his StrictHostKeyChecking decide, and since nobody is asked, the
-key of a host that is not known is refused. Only `ssh: {host_keys: accept-new}` in the cluster file takes new ones.
+The user's known_hosts and StrictHostKeyChecking decide about host keys. ssh asks no questions here, so the key of an
+unknown host is refused. Only `ssh: {host_keys: accept-new}` in the cluster file accepts new keys.
 """
 
 from __future__ import annotations

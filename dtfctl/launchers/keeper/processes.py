@@ -102,7 +102,7 @@ def exit_of(info: os.waitid_result) -> dict[str, Any]:
 def exit_of_other(pid: int, start_time: int, pidfd: int) -> dict[str, Any] | None:
     """How a child of another process has ended; None when that is unknown."""
     for _ in range(EXIT_INFO_ATTEMPTS):
-        # Whoever its parent is now may take his time to reap it.
+        # Its present parent may reap it late.
         status = status_of_zombie(pid, start_time)
         if status is None:
             try:

@@ -1,13 +1,13 @@
-"""The ring: how values go round the members of a group, each of whom takes from his left neighbour.
+"""The ring: how values go round the members of a group. Each member receives from its left neighbour.
 
 Owns `Exchange`, one execution of one collective at one task, and the three ways round: `all_reduce`, `all_gather` and
 `broadcast`. Groups are `collective_groups`'.
 
-Each member lays what his right neighbour is to have into the group's table at his task, and asks his left neighbour for
-his part (RecvTensor, by channel or gRPC) before that one has it, so a part goes as soon as it is there and costs one
-way. A reduction of n members cuts the tensor into n parts: in n - 1 rounds each part passes all members, who add
-theirs (reduce-scatter); in n - 1 more the finished parts go round (all-gather). So each member sends and receives
-2 (n - 1) / n of the tensor, however many there are. Every part is finished by one member, so all have the same bits.
+Each member puts the part for its right neighbour into the group's table at its own task. It asks its left neighbour for
+the next part (RecvTensor, by channel or gRPC) before that part exists, so the part leaves as soon as it is ready and
+costs one way. A reduction of n members cuts the tensor into n parts. In n - 1 rounds each part passes all members, and
+each adds its own values (reduce-scatter). In n - 1 more rounds the finished parts go round (all-gather). So each member
+sends and receives 2 (n - 1) / n of the tensor at any n. One member finishes each part, so all have the same bits.
 
 Source: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 """

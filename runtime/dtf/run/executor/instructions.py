@@ -77,7 +77,7 @@ class Instruction:
 
 
 CALLS_USERS = frozenset({"PyFunc", "PyFuncStateless"})
-"""Operations that call functions of the user's, who may hold a lock of his own while he waits for another step."""
+"""Operations that call the user's functions, which may wait for another step while they hold a lock."""
 
 HEAVY = CALLS_USERS | frozenset(
     "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum SparseMatMul SparseTensorDenseMatMul Conv2D "

@@ -1,7 +1,7 @@
-"""Outcome: what a step comes to when several things go wrong at about the same time.
+"""Outcome: the one error of a step in which several operations fail at about the same time.
 
-Owns the choice of the error that is reported, the cancelling of the rest of the step, and the sending of what it has
-made for other tasks. Does not decide when the step is over.
+Owns the choice of the error that is reported, the cancelling of the rest of the step, and the sending of its values for
+other tasks. Does not decide when the step is over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Outcome"]
 class Outcome:
     """The error of one step, or None so far. Its lock guards `error`.
 
-    The first error cancels the step: kernels that wait give up, the exchange is aborted. What fails because of that
+    The first error cancels the step: kernels that wait give up, the exchange is aborted. Errors that follow from that
     must not hide the cause, so a derived error gives way to one that is not.
     """
 
@@ -29,16 +29,14 @@ class Outcome:
         self.error: errors.OpError | None = None
 
     def flush(self, is_last: bool = False) -> None:
-        """Sends what has been made for other tasks; one that cannot be reached fails the step."""
+        """Sends the values for other tasks. A task that cannot be reached fails the step."""
         try:
             self._step.exchange.flush(is_last)
         except errors.OpError as error:
             self.fail(error)
 
     def fail(self, error: errors.OpError) -> None:
-        """Takes note of an error; the first one cancels the step. Call it without locks: callbacks run in this
-        thread.
-        """
+        """Records an error; the first one cancels the step. Call it without locks: callbacks run in this thread."""
         cancellation = self._step.cancellation
         if error.error_code == errors.CANCELLED and cancellation.is_cancelled:
             # A kernel that gives up reports only that. The code that stopped the step knows the reason.

@@ -1,10 +1,10 @@
-"""Threads that belong to somebody else: whoever reads a connection handles short messages in the same thread.
+"""Reader threads: the thread that reads a connection also handles short messages.
 
-Owns the way back: code that may take long, or wait, says `yield_reader()` first, and the thread's owner sees to it that
-his own work goes on elsewhere. In threads that are nobody's it does nothing.
+Owns `yield_reader()`, which code calls before it takes long or waits: another thread then reads the connections. In a
+thread that reads nothing the call has no effect.
 
-Owns also what a thread has come across meanwhile and does when it is done with its own (`afterwards`), and the other
-side of the bargain: a thread that waits offers itself for reading the connections (`wait`).
+Owns also the work that a thread puts off until its own is done (`afterwards`), and `wait`: a thread that waits reads
+the connections meanwhile.
 """
 
 from __future__ import annotations

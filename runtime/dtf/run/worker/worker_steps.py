@@ -35,7 +35,7 @@ class WorkerSteps:
         results: list[Value] | None = None,
         cancellation: CancellationManager | None = None,
     ) -> WorkerStep:
-        """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if he has one.
+        """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if any.
 
         Raises:
           AbortedError: one of this number runs already.
@@ -60,7 +60,7 @@ class WorkerSteps:
         return running
 
     def leave(self, running: WorkerStep) -> None:
-        """It has ended: what only it had is let go."""
+        """Forgets a step that has ended, and releases its resources."""
         self._steps.pop(running.step.step_id, None)
         running.step.forget_resources()
 
