@@ -55,7 +55,7 @@ def _made(make: Callable[[], Callable[[], Any]], way: str) -> Callable[[], Any]:
     from dtf.run.lib import onednn
 
     os.environ[onednn.SWITCH] = way
-    assert onednn.is_there() == (way == "onednn"), "pip install 'dtf[fast-kernels]'"
+    assert onednn.is_there() == (way == "onednn"), "pip install onednn-cpu-gomp"
     return make()
 
 

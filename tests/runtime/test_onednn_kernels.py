@@ -1,4 +1,4 @@
-"""Convolutions and poolings by oneDNN must give what numpy's kernels give, and step back where it is not there."""
+"""What oneDNN computes must be what numpy's kernels give; where it is not there, numpy must compute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dtf.run.lib import onednn
 from tests.runtime.op_cases import Case, all_cases
 from tests.runtime.test_ops import build, run
 
-needs_onednn = pytest.mark.skipif(not onednn.is_there(), reason="needs oneDNN: pip install 'dtf[fast-kernels]'")
+needs_onednn = pytest.mark.skipif(not onednn.is_there(), reason="needs oneDNN: pip install onednn-cpu-gomp")
 OPS = ("Conv2D", "Conv2DBackprop", "Depthwise", "MaxPool", "AvgPool", "FusedPad", "FusedResizeAndPad", "_FusedConv")
 CASES = [case for case in all_cases() if case.op.startswith(OPS) and case.run is None]
 
@@ -40,6 +40,8 @@ def used(monkeypatch) -> list[str]:
 
     for name in ("convolution", "pooling", "pooling_gradient"):
         monkeypatch.setattr(onednn, name, watched(getattr(onednn, name)))
+    for name in ("matmul", "adam"):
+        monkeypatch.setattr(onednn_kernels, f"_{name}", watched(getattr(onednn, name)))
     return made
 
 
@@ -165,6 +167,99 @@ def test_many_threads_use_one_program_at_once_and_any_number_of_threads_gives_th
     assert not wrong
 
 
+def product(left: np.ndarray, right: np.ndarray, transpose_a: bool = False, transpose_b: bool = False) -> np.ndarray:
+    graph = tf.Graph()
+    with graph.as_default():
+        fed = [tf.placeholder(tf.float32, each.shape) for each in (left, right)]
+        made = tf.matmul(*fed, transpose_a, transpose_b)
+    return run(graph, [made], zip(fed, (left, right), strict=True))[0]
+
+
+@needs_onednn
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("outer", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("order", ["rows", "columns", "gaps"])
+def test_large_products_are_numpys_for_every_order_of_their_inputs(transposed, outer, order, used):
+    random = np.random.RandomState(6)
+    left, right = random.randn(*outer, 96, 128).astype("f"), random.randn(*outer, 128, 112).astype("f")
+    wanted = left.astype(np.float64) @ right
+    given = [np.swapaxes(each, -1, -2) if turn else each for each, turn in zip((left, right), transposed, strict=True)]
+    if order == "gaps":
+        given = [np.repeat(each, 2, axis=-1)[..., ::2] for each in given]
+    elif order == "rows":
+        given = [np.ascontiguousarray(each) for each in given]
+    else:
+        given = [np.swapaxes(np.ascontiguousarray(np.swapaxes(each, -1, -2)), -1, -2) for each in given]
+    computed = product(*given, *transposed)
+    assert used == ["matmul"] and computed.dtype == np.float32
+    np.testing.assert_allclose(computed, wanted, rtol=1e-4, atol=2e-5 * float(np.abs(wanted).max()))
+
+
+@needs_onednn
+@pytest.mark.parametrize(
+    "left, right", [((4, 5), (5, 3)), ((1, 4096), (4096, 512)), ((0, 4096), (4096, 512)), ((4096, 512), (512, 1))]
+)
+def test_small_products_empty_ones_and_those_of_vectors_are_left_to_numpy(left, right, used):
+    random = np.random.RandomState(7)
+    given = random.randn(*left).astype("f"), random.randn(*right).astype("f")
+    np.testing.assert_array_equal(product(*given), np.dot(*given))
+    assert not used
+
+
+@needs_onednn
+def test_a_product_of_matrices_that_do_not_fit_is_the_same_error():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Matrix size-incompatible"):
+        graph = tf.Graph()
+        with graph.as_default(), tf.Session() as session:
+            fed = [tf.placeholder(tf.float32, None) for _ in range(2)]
+            session.run(tf.matmul(*fed), dict(zip(fed, (np.ones((256, 256)), np.ones((128, 256))), strict=True)))
+
+
+def adam_steps(shape: tuple[int, ...], use_resource: bool) -> list[np.ndarray]:
+    graph = tf.Graph()
+    random = np.random.RandomState(8)
+    with graph.as_default(), tf.Session() as session:
+        start = random.randn(*shape).astype("f")
+        variable = tf.get_variable("v", initializer=start, use_resource=use_resource)
+        gradient = tf.placeholder(tf.float32, shape)
+        optimizer = tf.train.AdamOptimizer(0.01)
+        train = optimizer.apply_gradients([(gradient, variable)])
+        session.run(tf.global_variables_initializer())
+        for _ in range(4):
+            session.run(train, {gradient: random.randn(*shape).astype("f")})
+        slots = [optimizer.get_slot(variable, name) for name in optimizer.get_slot_names()]
+        return session.run([variable, *slots])
+
+
+@needs_onednn
+@pytest.mark.parametrize("shape", [(1 << 15,), (317, 433), (3, 1 << 16), (10,)])
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_adam_moves_variables_and_moments_as_numpy_does(shape, use_resource, used, monkeypatch):
+    computed = adam_steps(shape, use_resource)
+    assert set(used) == ({"adam"} if shape != (10,) else set())
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    for value, wanted in zip(computed, adam_steps(shape, use_resource), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)
+
+
+@needs_onednn
+def test_adam_passes_on_infinite_and_undefined_gradients_as_numpy_does(monkeypatch):
+    gradient = np.ones(1 << 15, np.float32)
+    gradient[:3] = np.nan, np.inf, 0
+
+    def step() -> np.ndarray:
+        with tf.Graph().as_default(), tf.Session() as session, np.errstate(invalid="ignore"):
+            variable = tf.get_variable("v", initializer=np.ones(1 << 15, np.float32))
+            train = tf.train.AdamOptimizer(0.01).apply_gradients([(tf.constant(gradient), variable)])
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+            return session.run(variable)
+
+    computed = step()
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    np.testing.assert_allclose(computed, step(), rtol=1e-5)
+
+
 def convolved() -> np.ndarray:
     graph = tf.Graph()
     with graph.as_default():
@@ -216,6 +311,8 @@ def test_it_is_loaded_only_for_the_first_heavy_op_and_not_when_switched_off(swit
 def test_onednn_has_rows_above_those_of_numpy():
     for op in ("Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MaxPool", "MaxPoolGrad", "AvgPool"):
         assert [row.priority for row in kernels.rows(op)] == [kernels.ONEDNN, 0]
+    for op in ("MatMul", "BatchMatMulV2", "ApplyAdam", "ResourceApplyAdam"):
+        assert kernels.rows(op)[0].priority == kernels.ONEDNN
         assert kernels.rows(op)[0].factory.__module__ == onednn_kernels.__name__
 
 

@@ -1,30 +1,40 @@
-"""Convolutions and poolings by oneDNN, where it is installed, faster and otherwise the same.
+"""Convolutions, poolings, products and Adam by oneDNN, where it is installed, faster and otherwise the same.
 
 Owns the rows above numpy's, and for which of them that pays; how oneDNN is called is in `onednn`. All else stays with
 numpy's kernels: other types than float32, channels before rows, empty arrays, what is an error, and the shapes for
 which numpy's matrix products are as fast (measured; the table is in tests/bench/README.md):
 
 - windows of one element, which are nothing but a matrix product;
-- the filters' gradient from 32 input channels on.
+- the filters' gradient from 32 input channels on;
+- products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 15 elements.
+
+The library is loaded by the first node that convolves or pools, and by the first product or update of enough elements.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import cast
 
 import numpy as np
 
 from dtf.run.kernels import ONEDNN, Function, KernelNode, below, kernel
+from dtf.run.kernels.arguments import room
 from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_settings
 from dtf.run.kernels.pooling import PoolingSettings, pooling_settings, pooling_window
+from dtf.run.kernels.training import Rule, adam_rate, adam_rule, of_references, of_resources
 from dtf.run.lib import onednn
 from dtf.run.threads.blas_threads import threads_taken
 from dtf.run.value_types import Array, ArrayFunction
+from dtf.wire import dtypes
 from dtf.wire.window_shapes import Extent
 
 _CHANNELS_OF_FILTER_GRADIENT_MAX = 31
+_MULTIPLICATIONS_MIN = 1 << 20
+_UPDATED_MIN = 1 << 15
+_ALL_AT_ONCE = 1 << 62
 _Sizes = tuple[int, ...]
 _Pair = tuple[int, int]
 _ConvolutionProgram = Callable[[_Sizes, _Sizes, "_Sizes | None", int], "onednn.Program | None"]
@@ -134,6 +144,90 @@ def _(node: KernelNode) -> Function | None:
         return plain(shape, gradient)
 
     return avg_pool_back
+
+
+@kernel("MatMul", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    return _products(node, node.attr("transpose_a"), node.attr("transpose_b"))
+
+
+@kernel("BatchMatMul", "BatchMatMulV2", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    return _products(node, node.attr("adj_x"), node.attr("adj_y"))
+
+
+def _products(node: KernelNode, transpose_left: bool, transpose_right: bool) -> Function | None:
+    if onednn.is_switched_off():
+        return None
+    plain = cast(ArrayFunction, below(node, ONEDNN))
+    rank_max = 2 if node.op == "MatMul" else _PRODUCT_RANK_MAX
+
+    def multiply(left: Array, right: Array) -> Array:
+        if type(left) is np.ndarray and type(right) is np.ndarray and 2 <= left.ndim == right.ndim <= rank_max:
+            rows, inner = left.shape[-2:][:: -1 if transpose_left else 1]
+            columns = right.shape[-2 if transpose_right else -1]
+            if (
+                rows * inner * columns * math.prod(left.shape[:-2]) >= _MULTIPLICATIONS_MIN
+                and left.shape[:-2] == right.shape[:-2]
+                and right.shape[-1 if transpose_right else -2] == inner
+                and rows > 1 < columns
+            ):
+                left, turn_left = _in_rows(left)
+                right, turn_right = _in_rows(right)
+                turned = transpose_left != turn_left, transpose_right != turn_right
+                compute = _matmul(left.shape, right.shape, *turned, threads_taken())
+                if compute is not None:
+                    room((*left.shape[:-2], rows, columns), np.float32)
+                    return compute(left, right)
+                left = left.T if turn_left else left
+                right = right.T if turn_right else right
+        return plain(left, right)
+
+    return multiply
+
+
+_PRODUCT_RANK_MAX = 5
+_matmul = functools.lru_cache(256)(onednn.matmul)
+_adam = functools.lru_cache(256)(onednn.adam)
+
+
+def _in_rows(array: Array) -> tuple[Array, bool]:
+    """The array, or its transpose, as oneDNN reads it, row by row; and whether it is the transpose."""
+    if array.flags.c_contiguous:
+        return array, False
+    if array.ndim == 2 and array.flags.f_contiguous:
+        return array.T, True
+    return np.ascontiguousarray(array), False
+
+
+@kernel("ApplyAdam", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    rule = _fast_adam(node)
+    return None if rule is None else of_references(node, rule, _ALL_AT_ONCE)
+
+
+@kernel("ResourceApplyAdam", priority=ONEDNN, types={"T": [dtypes.float32]}, stateful=True)
+def _(node: KernelNode) -> Function | None:
+    rule = _fast_adam(node)
+    return None if rule is None else of_resources(node, rule, _ALL_AT_ONCE)
+
+
+def _fast_adam(node: KernelNode) -> Rule | None:
+    if onednn.is_switched_off() or node.attr("use_nesterov"):
+        return None
+    plain = adam_rule(node)
+
+    def adam(var: Array, m: Array, v: Array, grad: Array, *scalars: Array) -> None:
+        arrays = var, m, v, grad
+        if grad.size >= _UPDATED_MIN and _are_float32(*arrays) and all(each.flags.c_contiguous for each in arrays):
+            beta1_power, beta2_power, lr, beta1, beta2, epsilon = scalars
+            apply = _adam(grad.size, float(beta1), float(beta2), float(epsilon), threads_taken())
+            if apply is not None:
+                apply(*arrays, np.array([-adam_rate(lr, beta1_power, beta2_power)], np.float32))
+                return
+        plain(*arrays, *scalars)
+
+    return adam
 
 
 def _convolution_programs(node: KernelNode, direction: str) -> _ConvolutionProgram | None:

@@ -152,8 +152,9 @@ OPS = {
         TopK TopKV2
     """,
     "onednn_kernels": """
-        AvgPool AvgPoolGrad Conv2D Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNative
-        DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput MaxPool MaxPoolGrad
+        ApplyAdam AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropFilter Conv2DBackpropInput
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput MatMul MaxPool
+        MaxPoolGrad ResourceApplyAdam
     """,
     "parsing": """
         DecodeJSONExample ParseExample ParseExampleV2 ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample

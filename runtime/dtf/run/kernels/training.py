@@ -39,8 +39,8 @@ def _update(
     def register(factory: Callable[[KernelNode], Rule]) -> Callable[[KernelNode], Rule]:
         forms = [f"Apply{name}"] * dense + [f"SparseApply{name}"] * sparse
         if reference:
-            kernel(*forms)(lambda node: _of_references(node, factory(node)))
-        kernel(*(f"Resource{form}" for form in forms), stateful=True)(lambda node: _of_resources(node, factory(node)))
+            kernel(*forms)(lambda node: of_references(node, factory(node)))
+        kernel(*(f"Resource{form}" for form in forms), stateful=True)(lambda node: of_resources(node, factory(node)))
         return factory
 
     return register
@@ -145,7 +145,8 @@ def _(node: KernelNode) -> Rule:
 
 
 @_update("Adam", sparse=False)
-def _(node: KernelNode) -> Rule:
+def adam_rule(node: KernelNode) -> Rule:
+    """The rule of ApplyAdam."""
     nesterov = node.attr("use_nesterov")
 
     def adam(
@@ -167,7 +168,7 @@ def _(node: KernelNode) -> Rule:
             np.divide(m * beta1 + grad * (1 - beta1), step, out=step)
         else:
             np.divide(m, step, out=step)
-        step *= _adam_rate(lr, beta1_power, beta2_power)
+        step *= adam_rate(lr, beta1_power, beta2_power)
         var -= step
 
     return adam
@@ -193,7 +194,7 @@ def _(node: KernelNode) -> Rule:
         np.sqrt(vhat, out=step)
         step += epsilon
         np.divide(m, step, out=step)
-        step *= _adam_rate(lr, beta1_power, beta2_power)
+        step *= adam_rate(lr, beta1_power, beta2_power)
         var -= step
 
     return amsgrad
@@ -211,7 +212,8 @@ def _adam_moments(m: np.ndarray, v: np.ndarray, grad: np.ndarray, beta1: np.ndar
     return step
 
 
-def _adam_rate(lr: np.ndarray, beta1_power: np.ndarray, beta2_power: np.ndarray) -> np.ndarray:
+def adam_rate(lr: np.ndarray, beta1_power: np.ndarray, beta2_power: np.ndarray) -> np.ndarray:
+    """The step size with its correction for moments that began at zero."""
     return lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
 
 
@@ -490,8 +492,9 @@ def _signs_agree(m: np.ndarray, grad: np.ndarray, beta: np.ndarray) -> np.ndarra
 # From a node's inputs to the arrays of its rule
 
 
-def _of_references(node: KernelNode, rule: Rule) -> Function:
-    apply = _application(node, rule)
+def of_references(node: KernelNode, rule: Rule, block: int = _BLOCK) -> Function:
+    """The kernel of an op whose variables are references. A dense update takes `block` elements at a time."""
+    apply = _application(node, rule, block)
 
     def kernel_function(*inputs: _Input) -> _Input:
         apply(inputs)
@@ -500,8 +503,9 @@ def _of_references(node: KernelNode, rule: Rule) -> Function:
     return kernel_function
 
 
-def _of_resources(node: KernelNode, rule: Rule) -> Function:
-    apply = _application(node, rule)
+def of_resources(node: KernelNode, rule: Rule, block: int = _BLOCK) -> Function:
+    """As `of_references`, of an op whose variables are resource handles."""
+    apply = _application(node, rule, block)
     variables = sum(arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs)
 
     def kernel_function(step: StepContext, *inputs: _Input) -> None:
@@ -512,7 +516,7 @@ def _of_resources(node: KernelNode, rule: Rule) -> Function:
     return kernel_function
 
 
-def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[_Input, ...]], None]:
+def _application(node: KernelNode, rule: Rule, block: int) -> Callable[[tuple[_Input, ...]], None]:
     """Returns a function of the op's inputs (variables first) that checks them and applies the rule."""
     names = [arg.name for arg in node.op_def.inputs]
     slots = range(sum(arg.is_ref or arg.type is not None and arg.type.name == "resource" for arg in node.op_def.inputs))
@@ -534,7 +538,7 @@ def _application(node: KernelNode, rule: Rule) -> Callable[[tuple[_Input, ...]],
                 if array.shape != arrays[0].shape:
                     raise _mismatch(f"var and {name}", arrays[0], array)
             if indices_at is None:
-                _apply_dense(rule, arrays, gradient, scalars)
+                _apply_dense(rule, arrays, gradient, scalars, block)
             else:
                 _apply_sparse(rule, arrays, gradient, np.asarray(inputs[indices_at]), scalars)
 
@@ -549,18 +553,20 @@ def _locks(variables: Sequence[Variable]) -> ExitStack:
     return locks
 
 
-def _apply_dense(rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Array]) -> None:
+def _apply_dense(
+    rule: Rule, arrays: list[np.ndarray], gradient: np.ndarray, scalars: list[Array], block: int
+) -> None:
     if gradient.shape != arrays[0].shape:
         raise _mismatch("var and grad", arrays[0], gradient)
     if not gradient.ndim:  # what numpy makes of arrays without a dimension is no array to write to
         arrays, gradient = [array.reshape(1) for array in arrays], gradient.reshape(1)
-    if gradient.size <= _BLOCK:
+    if gradient.size <= block:
         rule(*arrays, gradient, *scalars)
     elif all(array.flags.c_contiguous for array in arrays):
         arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
-        for start in range(0, gradient.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            rule(*(array[block] for array in arrays), gradient[block], *scalars)
+        for start in range(0, gradient.size, block):
+            part = slice(start, start + block)
+            rule(*(array[part] for array in arrays), gradient[part], *scalars)
     else:
         rule(*arrays, gradient, *scalars)
 

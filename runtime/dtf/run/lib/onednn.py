@@ -1,8 +1,8 @@
-"""oneDNN's convolutions and poolings, where that library is installed.
+"""oneDNN's convolutions, poolings, products and Adam, where that library is installed.
 
 Owns the calls into its C interface (version 3, whose functions stay), and the choice of a copy of it: the one of the
-PyPI package onednn-cpu-gomp (`pip install 'dtf[fast-kernels]'`), or the system's libdnnl.so.3. Which ops use it, and
-for what shapes, is decided in `kernels.onednn_kernels`. Nothing is loaded before the first question;
+PyPI package onednn-cpu-gomp, which dtf depends on where it has a wheel, or the system's libdnnl.so.3. Which ops use it,
+and for what shapes, is decided in `kernels.onednn_kernels`. Nothing is loaded before the first question;
 `DTF_KERNELS=numpy` answers it with no. Constants are those of oneDNN's headers; its documentation is at
 https://uxlfoundation.github.io/oneDNN.
 
@@ -21,12 +21,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import math
 import os
 import sysconfig
 import threading
-from collections.abc import Callable, Sequence
-from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -35,7 +37,7 @@ from dtf.run.value_types import Array
 from dtf.wire import forks
 
 __all__ = ["AVERAGE", "BACK_TO_FILTERS", "BACK_TO_IMAGES", "FORWARD", "MAXIMUM", "Program", "SWITCH", "Window"]
-__all__ += ["convolution", "is_there", "pooling", "pooling_gradient"]
+__all__ += ["adam", "convolution", "is_switched_off", "is_there", "matmul", "pooling", "pooling_gradient"]
 
 SWITCH = "DTF_KERNELS"
 """Environment variable: "numpy" has all kernels be numpy's."""
@@ -57,9 +59,14 @@ class Window:
     after: tuple[int, int]
 
 
+def is_switched_off() -> bool:
+    """Whether the user wants numpy's kernels. Does not load oneDNN."""
+    return os.environ.get(SWITCH) == "numpy"
+
+
 def is_there() -> bool:
     """Whether oneDNN can be used, and is not switched off."""
-    return os.environ.get(SWITCH) != "numpy" and _library() is not None
+    return not is_switched_off() and _library() is not None
 
 
 def convolution(
@@ -101,6 +108,90 @@ def convolution(
         plan = library.plan("convolution_backward_weights", _DIRECT, source, theirs, None, target, *sides, forward)
         takes, gives = {_IMAGES: source, _OUTPUTS_GRADIENT: target}, (_FILTERS_GRADIENT, ours, filters)
     return _program(library, plan, threads, takes, gives)
+
+
+def matmul(
+    left: tuple[int, ...], right: tuple[int, ...], transpose_left: bool, transpose_right: bool, threads: int
+) -> Program | None:
+    """A function f(left, right) -> products of matrices, or None where oneDNN has no fast code for them.
+
+    Args:
+      left, right: shapes of the arrays, [..., rows, columns] with the same dimensions before.
+      transpose_left, transpose_right: whether the array holds the transposed matrices.
+    """
+    library = _library()
+    if library is None:
+        return None
+    library.use_threads(threads)
+    first, rows = library.matrices(left, transpose_left)
+    second, columns = library.matrices(right, transpose_right, 1)
+    shape = (*left[:-2], rows, columns)
+    target, _ = library.matrices(shape, False)
+    plan = library.plan("matmul", first, second, None, target)
+    return _program(library, plan, threads, {_IMAGES: first, _FILTERS: second}, (_OUTPUTS, target, shape))
+
+
+def adam(count: int, beta1: float, beta2: float, epsilon: float, threads: int) -> Callable[..., None] | None:
+    """A function f(variable, m, v, gradient, rate) that applies Adam in place, or None without fast code for it.
+
+    The arrays have `count` elements; `rate` has one, the step size with its sign turned. Three passes over blocks that
+    fit the cache, instead of numpy's twelve: m += (gradient - m) * (1 - beta1), v += (gradient ** 2 - v) * (1 - beta2),
+    variable += m * rate / (sqrt(v) + epsilon).
+    """
+    library = _library()
+    if library is None:
+        return None
+    library.use_threads(threads)
+    block = min(count, _ADAM_BLOCK * threads)
+    whole = _adam_of_block(library, block, beta1, beta2, epsilon)
+    rest = _adam_of_block(library, count % block, beta1, beta2, epsilon) if count % block else whole
+    if whole is None or rest is None:
+        return None
+    blocks = [(whole, start * _FLOAT32_BYTES) for start in range(0, count - block + 1, block)]
+    if count % block:
+        blocks.append((rest, (count - count % block) * _FLOAT32_BYTES))
+
+    def apply(variable: Array, m: Array, v: Array, gradient: Array, rate: Array) -> None:
+        library.use_threads(threads)
+        variable_at, m_at, v_at, gradient_at, rate_at = map(_address, (variable, m, v, gradient, rate))
+        for update, offset in blocks:
+            update(variable_at + offset, m_at + offset, v_at + offset, gradient_at + offset, rate_at)
+
+    return apply
+
+
+_ADAM_BLOCK = 1 << 16  # elements of a thread: the four arrays of a block fit the second cache
+_FLOAT32_BYTES = 4
+
+
+def _adam_of_block(library: _Library, count: int, beta1: float, beta2: float, epsilon: float) -> _Chain | None:
+    vector, single = library.description((count,), (1,)), library.description((1,), (1,))
+    variable, m, v, gradient, rate = range(5)
+    sum_up = _Binary(_ADD, vector)
+    steps: list[tuple[int, list[_Unary | _Binary], dict[int, int]]] = [
+        (
+            _SUBTRACT,
+            [_Unary(_LINEAR, 1 - beta1), sum_up],
+            {_IMAGES: gradient, _SECOND: m, _OUTPUTS: m, _of_later(1): m},
+        ),
+        (
+            _MULTIPLY,
+            [_Binary(_SUBTRACT, vector), _Unary(_LINEAR, 1 - beta2), sum_up],
+            {_IMAGES: gradient, _SECOND: gradient, _OUTPUTS: v, _of_later(0): v, _of_later(2): v},
+        ),
+        (
+            _MAXIMUM,  # of v and v: the rest follows
+            [
+                _Unary(_SQRT), _Unary(_LINEAR, 1, epsilon), _Unary(_POWER, 1, -1), _Binary(_MULTIPLY, vector),
+                _Binary(_MULTIPLY, single), sum_up,
+            ],
+            {_IMAGES: v, _SECOND: v, _OUTPUTS: variable, _of_later(3): m, _of_later(4): rate, _of_later(5): variable},
+        ),
+    ]  # fmt: skip
+    plans = [(library.elementwise(kind, vector, later), roles) for kind, later, roles in steps]
+    if any(plan is None for plan, _ in plans):
+        return None
+    return _Chain(library, [(plan, roles) for plan, roles in plans if plan is not None], [vector] * 4 + [single])
 
 
 def pooling(
@@ -190,13 +281,36 @@ def _program(
 # The roles of a primitive's arguments (DNNL_ARG_*), how to ask for their descriptions, and what kinds are called.
 _IMAGES, _OUTPUTS, _FILTERS, _WORKSPACE, _SCRATCHPAD = 1, 17, 33, 64, 80
 _IMAGES_GRADIENT, _OUTPUTS_GRADIENT, _FILTERS_GRADIENT = 129, 145, 161
-_FROM, _TO = _IMAGES, _OUTPUTS
+_FROM, _TO, _SECOND = _IMAGES, _OUTPUTS, 2
 _DESCRIPTION_OF = {_FILTERS: 131, _FILTERS_GRADIENT: 132, _WORKSPACE: 135, _SCRATCHPAD: 136}
 _CHOSEN = (_FILTERS, _FILTERS_GRADIENT)
 _NAME_OF_CODE = 8
 _TRAINING, _INFERENCE, _DIRECT = 64, 96, 1
 _CPU, _FLOAT32, _ANY_ORDER, _IN_ORDER, _SCRATCHPAD_IS_GIVEN = 1, 3, 1, 1, 1
 _SLOW_CODE = ("ref", "simple")
+_ADD, _MULTIPLY, _MAXIMUM, _SUBTRACT = 0x1FFF0, 0x1FFF1, 0x1FFF2, 0x1FFF5
+_SQRT, _LINEAR, _POWER = 0x25, 0x26, 0x30
+
+
+def _of_later(number: int) -> int:
+    """The role of the second argument of an operation that follows the first one."""
+    return 32768 * (number + 1) | _SECOND
+
+
+class _Unary(NamedTuple):
+    """A function of each result: alpha * x + beta, alpha * x ** beta ..."""
+
+    kind: int
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+class _Binary(NamedTuple):
+    """An operation of each result and an element of another array, or its only one."""
+
+    kind: int
+    order: _Object
+
 
 _Dims = c_int64 * 12
 
@@ -265,11 +379,40 @@ class _Library:
         strides = (*channels, columns * inner * outer, inner * outer)
         return self.description(dims, ()), self.description(dims, strides)
 
-    def plan(self, kind: str, *arguments: Value) -> _Object | None:
+    def matrices(self, shape: tuple[int, ...], is_transposed: bool, side: int = 0) -> tuple[_Object, int]:
+        """Of matrices in an array of a shape, and their number of rows (side 0) or columns (side 1)."""
+        *outer, rows, columns = shape
+        strides = [columns, 1]
+        for size in (rows * columns * math.prod(outer[place + 1 :]) for place in reversed(range(len(outer)))):
+            strides.insert(0, size)
+        dims = [*outer, rows, columns]
+        if is_transposed:
+            dims[-2:], strides[-2:] = dims[:-3:-1], strides[:-3:-1]
+        return self.description(dims, strides), dims[-2 + side]
+
+    def elementwise(self, kind: int, order: _Object, later: Sequence[_Unary | _Binary]) -> _Object | None:
+        """The plan of an operation of two arrays and what follows for each element; None where no fast code exists."""
+        operations = self.create("post_ops")
+        for each in later:
+            if isinstance(each, _Unary):
+                numbers = c_float(each.alpha), c_float(each.beta)
+                status = self.functions.dnnl_post_ops_append_eltwise(operations, each.kind, *numbers)
+            else:
+                status = self.functions.dnnl_post_ops_append_binary(operations, each.kind, each.order)
+            self.check(status, "combine operations")
+        attributes = self.create("primitive_attr")
+        self.functions.dnnl_primitive_attr_set_scratchpad_mode(attributes, _SCRATCHPAD_IS_GIVEN)
+        self.check(self.functions.dnnl_primitive_attr_set_post_ops(attributes, operations), "combine operations")
+        plan = self.plan("binary", kind, order, order, order, attributes=attributes)
+        if plan is None or not self.is_fast(plan):
+            return None
+        return None if self.functions.dnnl_memory_desc_get_size(self.described(plan, _SCRATCHPAD)) else plan
+
+    def plan(self, kind: str, *arguments: Value, attributes: _Object | None = None) -> _Object | None:
         """How oneDNN would compute something (a primitive descriptor); None where it would not."""
         pointer = c_void_p()
         create = getattr(self.functions, f"dnnl_{kind}_primitive_desc_create")
-        if create(byref(pointer), self.engine, *arguments, self.attributes):
+        if create(byref(pointer), self.engine, *arguments, attributes or self.attributes):
             return None
         return _Object(pointer, self.functions.dnnl_primitive_desc_destroy)
 
@@ -338,6 +481,47 @@ class _Primitive:
         return library.create("stream", library.engine, _IN_ORDER), memories, arguments
 
 
+class _Chain:
+    """Primitives that run one after another on the same arrays: c(address, ...). Any number of threads may call it."""
+
+    def __init__(
+        self, library: _Library, plans: Sequence[tuple[_Object, Mapping[int, int]]], orders: Sequence[_Object]
+    ) -> None:
+        """`plans`: each with the number of the array in each of its roles; `orders`: of the arrays."""
+        self._library = library
+        self._codes = [(library.create("primitive", plan), plan, roles) for plan, roles in plans]
+        self._orders = orders
+        self._idle = [self._places()]
+
+    def __call__(self, *addresses: int) -> None:
+        functions = self._library.functions
+        try:
+            places = self._idle.pop()
+        except IndexError:  # as many as ever were in use at once
+            places = self._places()
+        stream, memories, calls = places
+        for memory, address in zip(memories, addresses, strict=True):
+            functions.dnnl_memory_set_data_handle(memory, address)
+        status = 0
+        for code, count, arguments in calls:
+            status = status or functions.dnnl_primitive_execute(code, stream, count, arguments)
+        self._idle.append(places)
+        self._library.check(status, "compute")
+
+    def _places(self) -> tuple[_Object, list[_Object], list[tuple[_Object, int, ctypes.Array[_Argument]]]]:
+        library = self._library
+        memories = [library.create("memory", order, library.engine, None) for order in self._orders]
+        calls = []
+        for code, _, roles in self._codes:
+            arguments = [_Argument(role, memories[number]._as_parameter_) for role, number in roles.items()]
+            calls.append((code, len(arguments), (_Argument * len(arguments))(*arguments)))
+        return library.create("stream", library.engine, _IN_ORDER), memories, calls
+
+
+def _address(array: Array) -> int:
+    return cast(int, array.__array_interface__["data"][0])
+
+
 def _dims(values: Sequence[int]) -> ctypes.Array[c_int64]:
     return _Dims(*values)
 
@@ -365,17 +549,17 @@ def _loaded() -> _Library | None:
             functions = ctypes.CDLL(path)
         except OSError as error:
             if os.path.exists(path):
-                log.warning("oneDNN is installed but cannot be loaded, so that numpy computes convolutions: %s", error)
+                log.warning("oneDNN is installed but cannot be loaded, so that numpy computes: %s", error)
             continue
         if not hasattr(functions, "omp_set_num_threads"):
-            log.info("%s is not used for convolutions: it is built without OpenMP", path)
+            log.info("%s is not used: it is built without OpenMP", path)
             continue
         try:
             library = _Library(functions)
         except RuntimeError as error:
-            log.warning("%s is not used for convolutions: %s", path, error)
+            log.warning("%s is not used, so that numpy computes: %s", path, error)
             continue
-        log.debug("convolutions and poolings are computed by %s", path)
+        log.debug("heavy operations are computed by %s", path)
         return library
     return None
 
