@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 EXIT_STATUSES = {
@@ -24,7 +26,7 @@ EXIT_STATUSES = {
 
 
 def title(text: str) -> str:
-    return text.splitlines()[0]
+    return text.splitlines()[0].removeprefix("# ")
 
 
 def _exit_codes() -> str:
@@ -128,11 +130,21 @@ def _keys(schema: dict[str, Any]) -> list[str]:
     return [f"  {key:{width}}  {value.get('description', '')}" for key, value in schema.items()]
 
 
+GUIDES = ("tutorial", "how-to", "troubleshooting", "faq", "changelog")
+"""Pages of dtfctl/guide."""
+
+
+def _guide(name: str) -> str:
+    return (Path(__file__).parents[1] / "guide" / f"{name}.md").read_text(encoding="utf-8").rstrip()
+
+
 TOPICS: dict[str, Callable[[], str]] = {
+    "tutorial": partial(_guide, "tutorial"),
     "cluster-file": _cluster_file,
     "tasks": _tasks,
     "exit-codes": _exit_codes,
     "environment": _environment,
     "files": _files,
     "output": _output,
+    **{name: partial(_guide, name) for name in GUIDES[1:]},
 }
