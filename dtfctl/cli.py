@@ -11,7 +11,21 @@ import sys
 import click
 
 from dtfctl import hints
-from dtfctl.commands import figures, files, hosts, inspect, lifecycle, logs, manual, page, tasks, tracing
+from dtfctl.commands import (
+    curves,
+    figures,
+    files,
+    hosts,
+    inspect,
+    keys,
+    lifecycle,
+    logs,
+    manual,
+    page,
+    synonyms,
+    tasks,
+    tracing,
+)
 from dtfctl.commands.frame import SIGNALLED, Options
 
 EPILOG = """\b
@@ -68,5 +82,5 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
     context.obj = Options(state_dir, debug)
 
 
-for room in (lifecycle, inspect, figures, tracing, logs, page, tasks, files, hosts, manual):
+for room in (lifecycle, inspect, curves, figures, tracing, logs, page, tasks, files, keys, hosts, manual, synonyms):
     room.add_to(commands)

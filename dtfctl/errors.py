@@ -12,6 +12,7 @@ DtfctlError (exit status 1)
 |-- NotPrivate (1)             a folder of secrets that others may enter, or a socket that is another user's
 |-- CertificatesMissing (1)    security: tls cannot be had here; what to install, or which file is damaged
 |-- MetricsMissing (1)         figures cannot be given here; what to install
+|-- PlotMissing (1)            curves cannot be drawn here; what to install
 |-- TraceUnreadable (1)        a file that `dtfctl trace` has not written
 |-- TraceImpossible (1)        no task can be traced now; why
 |-- HostsUnusable (8)          hosts that cannot be reached or used; each with why, and the command that shows it
@@ -71,6 +72,10 @@ class CertificatesMissing(DtfctlError):
 
 
 class MetricsMissing(DtfctlError):
+    pass
+
+
+class PlotMissing(DtfctlError):
     pass
 
 

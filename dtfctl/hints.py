@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 _OPTION = "-c"
-_WITH_OPTION = frozenset({"logs", "events", "restart", "stop", "start", "scale", "exec", "ssh"})
+_WITH_OPTION = frozenset({"logs", "events", "restart", "stop", "start", "scale", "exec", "ssh", "plot"})
 """Commands whose arguments are tasks, so that the cluster is an option."""
 
 _state_dir: list[str] = []

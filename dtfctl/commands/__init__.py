@@ -4,7 +4,8 @@
     lifecycle ... up, down, wait            tasks .... restart, stop, start, scale, exec
     inspect ..... status, ls, events, top   logs ..... logs
     figures ..... metrics                   tracing .. trace, explain
-    page ........ ui
+    curves ...... plot, tensorboard         page ..... ui
+    keys ........ explain-key               synonyms . words of other tools
     files ....... validate, config, expand, schema, init
     hosts ....... ssh, doctor               manual ... help, completion
     in_job ...... commands on a cluster in a job of Slurm

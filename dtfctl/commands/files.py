@@ -113,24 +113,44 @@ def add_to(group: click.Group) -> None:
     @click.argument("file", required=False, metavar="[TRAINER.py]")
     @click.argument("other", required=False, metavar="[FILE]")
     def init(options: Options, file: str | None, other: str | None) -> None:
-        """Writes a commented cluster file to start from (default: cluster.yaml). Never overwrites one.
+        """Writes a commented cluster file (default: cluster.yaml) and a trainer.py that works. Never overwrites one.
 
-        For a Python program it reads the program's flags, without running it, and writes a file for them.
+        For a Python program that exists it reads the program's flags, without running it, and writes a file for them.
         """
+        import os
+
         from dtfctl import hints
         from dtfctl.config import template
         from dtfctl.control.cluster import CLUSTER_FILE
 
         trainer = file if file and file.endswith(".py") else None
         path = (other if trainer else file) or CLUSTER_FILE
-        text = _fitting(trainer, path) if trainer else template()
+        is_new_trainer = bool(trainer) and not os.path.exists(trainer or "")
+        text = template() if trainer is None or is_new_trainer else _fitting(trainer, path)
+        if is_new_trainer:
+            text = text.replace("trainer.py", os.path.relpath(trainer or "", os.path.dirname(os.path.abspath(path))))
         try:
             with open(path, "x", encoding="utf-8") as new:
                 new.write(text)
         except FileExistsError:
             fail(ERROR, f"{path} exists already; it is not changed")
         check, up = hints.command("validate", path), hints.command("up", path, "--attach")
+        beside = trainer if is_new_trainer else os.path.join(os.path.dirname(path), "trainer.py")
+        if beside and (trainer is None or is_new_trainer) and _write_trainer(beside):
+            options.terminal().say(f"wrote {beside}, a training to start from")
         options.terminal().say(f"wrote {path}. Next: {check}; {up}")
+
+
+def _write_trainer(path: str) -> bool:
+    """Whether the program of the template was written: not where there is one already."""
+    from dtfctl.config import trainer_template
+
+    try:
+        with open(path, "x", encoding="utf-8") as new:
+            new.write(trainer_template())
+    except FileExistsError:
+        return False
+    return True
 
 
 def _fitting(trainer: str, path: str) -> str:

@@ -36,23 +36,29 @@ if TYPE_CHECKING:
     from dtfctl.values.task import TaskStatus
 
 
+STATUS_STYLES = ["table", "wide", "json", "yaml", "name"]
+
+
 def add_to(group: click.Group) -> None:
     @command(group)
     @takes_cluster
-    @click.option("-o", "--format", "style", type=click.Choice(["table", "wide", "json", "name"]), default="table")
+    @click.option("-o", "--format", "style", type=click.Choice(STATUS_STYLES), default="table")
+    @click.option("--field", metavar="PATH", help="Only values of the JSON: tasks[*].pid, tasks[ready=false].name.")
     @click.option("-w", "--watch", is_flag=True, help="Update the view until the cluster ends or Ctrl-C.")
     @click.option("--exit-code", is_flag=True, help="0 all ready, 3 not running, 6 some are not ready, 10 failed.")
-    def status(options: Options, cluster: str | None, style: str, watch: bool, exit_code: bool) -> None:
+    def status(
+        options: Options, cluster: str | None, style: str, field: str | None, watch: bool, exit_code: bool
+    ) -> None:
         """Shows the tasks of a cluster, running or ended."""
         chosen = choose(options, cluster)
         if chosen.is_active():
             chosen.wake()
         terminal = options.terminal()
-        if watch:
+        if watch and field is None:
             run, statuses = _watch(chosen, terminal, style)
         else:
             run, statuses = chosen.load()
-            print(_shown(run, statuses, style))
+            print(_shown(run, statuses, style) if field is None else _picked(run, statuses, field))
             if not run.is_over and (full := chosen.why_unwritten()):
                 print(f"warning: this may be out of date: {full}", file=sys.stderr)
         if exit_code:
@@ -146,16 +152,20 @@ def add_to(group: click.Group) -> None:
         import json
 
         from dtfctl.show import columns, view
+        from dtfctl.show.curves import Trail
 
         chosen = choose(options, cluster)
         terminal = options.terminal()
+        trail = Trail()
         with quiet_ctrl_c():
             for snapshot in _looks(chosen, max(0.2, interval)):
+                trail.add(snapshot.progress)
                 rows, words = view.usage_rows(snapshot), str(snapshot.progress or "")
                 if style == "json":
                     terminal.show([json.dumps(view.usage_document(snapshot))])
                 elif terminal.is_live and not once:
-                    terminal.draw(_drawing(view.headline(snapshot), rows, words, has_colour(sys.stderr)), is_now=True)
+                    below = trail.line() or words
+                    terminal.draw(_drawing(view.headline(snapshot), rows, below, has_colour(sys.stderr)), is_now=True)
                 else:
                     is_coloured = has_colour(sys.stdout)
                     print(f"{view.headline(snapshot, is_coloured)}  {words}".rstrip())
@@ -174,9 +184,21 @@ def _shown(run: Run, statuses: dict[str, TaskStatus], style: str) -> str:
     snapshot = take(run, statuses, time.monotonic(), time.time())
     if style == "json":
         return json.dumps(view.document(snapshot), indent=2)
+    if style == "yaml":
+        from dtfctl.config.source import write_yaml
+
+        return write_yaml(view.document(snapshot)).rstrip()
     if style == "name":
         return "\n".join(statuses)
     return view.table(snapshot, style == "wide", has_colour(sys.stdout))
+
+
+def _picked(run: Run, statuses: dict[str, TaskStatus], path: str) -> str:
+    from dtfctl.show import fields, view
+    from dtfctl.values.snapshot import take
+
+    document = view.document(take(run, statuses, time.monotonic(), time.time()))
+    return "\n".join(map(fields.shown, fields.picked(document, path)))
 
 
 def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
@@ -188,19 +210,27 @@ def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
 def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[str, TaskStatus]]:
     """Live at a terminal, elsewhere again at each change; JSON as one document a line."""
     import json
+    from pathlib import Path
 
+    from dtfctl.logs.progress import ProgressReader
     from dtfctl.show import view
+    from dtfctl.show.curves import Trail
     from dtfctl.values.snapshot import take
 
     former = ""
     run, statuses = cluster.load()
+    folder = run.plan.checkpoint_folder
+    reader, trail = ProgressReader(Path(folder), is_late=True) if folder else None, Trail()
     is_live = terminal.is_live and sys.stdout.isatty() and style != "json"
     with quiet_ctrl_c():
         while True:
             if is_live:
                 snapshot = take(run, statuses, time.monotonic(), time.time())
                 rows = view.rows(snapshot, style == "wide")
-                terminal.draw(_drawing(view.headline(snapshot), rows, "", has_colour(sys.stderr)), is_now=True)
+                progress = reader.poll() if reader else None
+                trail.add(progress)
+                below = trail.line() or str(progress or "")
+                terminal.draw(_drawing(view.headline(snapshot), rows, below, has_colour(sys.stderr)), is_now=True)
             else:
                 # The ages of things would make each text a new one.
                 key = repr((run, statuses))

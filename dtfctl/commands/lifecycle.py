@@ -48,6 +48,7 @@ def add_to(group: click.Group) -> None:
     @click.option("-n", "--name", help="Use this name instead of the file's, to run it twice side by side.")
     @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
     @click.option("--attach", is_flag=True, help="Follow logs and progress to the end; exit with the job's result.")
+    @click.option("-d", "--detach", is_flag=True, hidden=True, help="As docker compose has it; it is the default.")
     @click.option("--wait/--no-wait", default=True, help="Return when every task is ready (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait until all tasks are ready.")
     @takes_progress
@@ -59,6 +60,7 @@ def add_to(group: click.Group) -> None:
         name: str | None,
         is_plan: bool,
         attach: bool,
+        detach: bool,
         wait: bool,
         timeout: float | None,
     ) -> None:
@@ -73,10 +75,12 @@ def add_to(group: click.Group) -> None:
         from dtfctl.checks import validation
         from dtfctl.commands.logs import printer
         from dtfctl.control.cluster import Cluster
-        from dtfctl.show.attach import Interrupts, conclude, stay, wait_until_ready
+        from dtfctl.show.attach import Interrupts, Stayed, conclude, stay, wait_until_ready
         from dtfctl.storage.paths import ClusterPaths, state_root
         from dtfctl.values.plan import SLURM
 
+        if attach and detach:
+            raise click.UsageError("--attach stays with the cluster and --detach does not; give one of them")
         with Interrupts() if attach else nullcontext() as interrupts:
             started_at = time.monotonic()
             terminal = options.terminal()
@@ -100,12 +104,17 @@ def add_to(group: click.Group) -> None:
             deadline = None if timeout is None else started_at + timeout
             if interrupts is not None:
                 show = printer(terminal, [task.name for task in plan.tasks()], is_prefixed=True)
-                is_in_time = stay(cluster, interrupts, deadline, terminal, show, is_new)
+                stayed = stay(cluster, interrupts, deadline, terminal, show, is_new)
+                if stayed == Stayed.DETACHED:
+                    back = hints.command("up", plan.file, *(["-n", name] if name else []), "--attach")
+                    end = hints.command("down", plan.name)
+                    terminal.say(f"detached; {plan.name} goes on. Back: {back}; end: {end}")
+                    return
                 conclude(cluster, terminal, is_followed=True)
                 cluster.wait_for_end_of_supervisor()
                 if interrupts.first:
                     sys.exit(SIGNALLED + interrupts.first)
-                if not is_in_time:
+                if stayed == Stayed.TOO_LATE:
                     fail(TIMED_OUT, f"not ready within {timeout:g}s, and stopped")
                 exit_with_result(cluster)
             elif wait:

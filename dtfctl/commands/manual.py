@@ -26,6 +26,11 @@ def add_to(group: click.Group) -> None:
             print("\n".join(f"  {name:{width}}  {title(text())}" for name, text in TOPICS.items()))
             print("\nCommands: dtfctl --help, dtfctl COMMAND --help")
             return
+        if words[0] == "key":
+            from dtfctl.commands.keys import explained
+
+            print("\n".join(explained(words[1] if len(words) > 1 else "")))
+            return
         name = "-".join(words)
         context = click.get_current_context()
         found = group.get_command(context, words[0])

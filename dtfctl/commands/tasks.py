@@ -35,43 +35,46 @@ if TYPE_CHECKING:
 
 def add_to(group: click.Group) -> None:
     @command(group)
-    @takes_tasks(is_required=True)
+    @takes_tasks(is_required=False)
+    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready again (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def restart(
-        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
         """Starts a new process for tasks, on the same address and whatever their restart policy says.
 
         A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*').
         """
-        _do(options, Verb.RESTART, tasks, cluster, wait, timeout)
+        _do(options, Verb.RESTART, _meant(tasks, is_all), cluster, wait, timeout)
 
     @command(group)
-    @takes_tasks(is_required=True)
+    @takes_tasks(is_required=False)
+    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks have ended (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def stop(
-        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
         """Ends tasks, and keeps them down until dtfctl start. The cluster goes on; dtfctl down ends all of it."""
-        _do(options, Verb.STOP, tasks, cluster, wait, timeout)
+        _do(options, Verb.STOP, _meant(tasks, is_all), cluster, wait, timeout)
 
     @command(group)
-    @takes_tasks(is_required=True)
+    @takes_tasks(is_required=False)
+    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def start(
-        options: Options, tasks: tuple[str, ...], cluster: str | None, wait: bool, timeout: float | None
+        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
     ) -> None:
         """Starts stopped tasks again. Tasks that run are not changed."""
-        _do(options, Verb.START, tasks, cluster, wait, timeout)
+        _do(options, Verb.START, _meant(tasks, is_all), cluster, wait, timeout)
 
     @command(group)
     @click.argument("numbers", nargs=-1, required=True, metavar="JOB=NUMBER...")
@@ -132,6 +135,12 @@ def add_to(group: click.Group) -> None:
         if len(names) > 1:
             fail(UNKNOWN, f"{task} matches several tasks; name one: {', '.join(names[:5])}")
         exec_shell.enter(run, statuses[names[0]], words[words[0] == "--" :])
+
+
+def _meant(tasks: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
+    if bool(tasks) == is_all:
+        raise click.UsageError("name tasks, or --all, not both" if tasks else "name tasks, or --all for all of them")
+    return ("*",) if is_all else tasks
 
 
 def _do(

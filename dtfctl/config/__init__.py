@@ -116,6 +116,11 @@ def template() -> str:
     return Path(__file__).with_name("template.yaml").read_text(encoding="utf-8")
 
 
+def trainer_template() -> str:
+    """The program that the file of `template` runs."""
+    return Path(__file__).with_name("trainer_template.txt").read_text(encoding="utf-8")
+
+
 def _file(
     nodes: list[Node], settings: Iterable[str], folder: Path, path: str, variables: Mapping[str, str]
 ) -> ClusterFile:

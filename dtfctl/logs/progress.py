@@ -21,6 +21,7 @@ RATE_TAG = "global_step/sec"
 RECORD_BYTES_MAX = 64 << 20
 LATE_BYTES_MAX = 32 << 20
 
+_PATH = re.compile(r'^model_checkpoint_path: "([^"\n]*)"', re.MULTILINE)
 _CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILINE)
 
 
@@ -40,6 +41,15 @@ class Progress:
         if self.loss is not None:
             parts.append(f"loss {self.loss:.4g}")
         return ", ".join(parts)
+
+
+def newest_checkpoint(folder: Path) -> str:
+    """The path of the newest complete checkpoint in a folder, "" without one."""
+    try:
+        match = _PATH.search((folder / "checkpoint").read_text())
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return str(folder / match[1]) if match else ""
 
 
 class ProgressReader:

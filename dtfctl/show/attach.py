@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING
 from dtfctl import hints
 from dtfctl.control.cluster import Cluster
 from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, OneOfEach, last_lines
-from dtfctl.logs.progress import Progress, ProgressReader
+from dtfctl.logs.progress import Progress, ProgressReader, newest_checkpoint
 from dtfctl.show import view
+from dtfctl.show.curves import Trail
+from dtfctl.show.keys import Keys
 from dtfctl.show.terminal import Terminal
 from dtfctl.values import state
 from dtfctl.values.run import Run
@@ -36,7 +39,18 @@ TAIL = 10
 STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon", "renew", "stalled", "goes on")
 """What the history tells of a task that the user should see go by."""
 
+DETACH = "d"
+"""The key that leaves a cluster to itself."""
+
 Show = Callable[[Sequence[Line]], None]
+
+
+class Stayed(Enum):
+    """How `stay` ended: with the run, with a run that was stopped because it was not ready in time, or before."""
+
+    TO_THE_END = 1
+    TOO_LATE = 2
+    DETACHED = 3
 
 
 def wait_until_ready(cluster: Cluster, deadline: float | None, terminal: Terminal) -> bool:
@@ -109,12 +123,12 @@ def stay(
     terminal: Terminal,
     show: Show,
     is_new: bool = True,
-) -> bool:
+) -> Stayed:
     """`up --attach`: follows logs, restarts and progress to the end of the run. Of one that is not new, and may have
     been running for long, only the last lines are shown before what comes.
 
     The first of the `interrupts` stops the cluster, the second kills it. So does the monotonic `deadline` when not all
-    tasks have been ready by then; returns whether it was kept.
+    tasks have been ready by then. At a terminal the key d detaches: the cluster goes on.
     """
     run, statuses = cluster.load()
     choice = EVERYTHING if is_new else Choice(tail=TAIL)
@@ -125,7 +139,9 @@ def stay(
     served = 0
     is_in_time = True
     has_changed = True
+    keys = Keys(terminal.is_live)
     try:
+        keys.__enter__()
         show(once(reader.past(run.is_over), run.is_over))
         while True:
             if has_changed:
@@ -135,7 +151,9 @@ def stay(
             show(once(reader.poll(run.is_over), run.is_over))
             reporter.tell(run, statuses, progress.poll() if progress else None)
             if run.is_over:
-                return is_in_time
+                return Stayed.TO_THE_END if is_in_time else Stayed.TOO_LATE
+            if DETACH in keys.pressed() and not interrupts.count:
+                return Stayed.DETACHED
             if interrupts.count > served:
                 served = interrupts.count
                 if served == 1:
@@ -148,6 +166,7 @@ def stay(
                 cluster.down("not ready in time")
             has_changed = cluster.wait_for_change(TICK_S)
     finally:
+        keys.__exit__()
         terminal.wipe()
 
 
@@ -198,8 +217,35 @@ def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) ->
     else:
         why = f": {run.why}" if run.outcome == "stopped" else ""
         say(f"{run.plan.name} {run.outcome} {after}{why}", **facts)
+    for line in _what_is_left(cluster, run):
+        say(line)
     for pid, host, command in run.strays:
         say(f"left behind: pid {pid} on {host}: {command}", pid=pid, host=host)
+
+
+def _what_is_left(cluster: Cluster, run: Run) -> list[str]:
+    """The last figures, where the checkpoint is, and what can be done with both."""
+    if not run.plan.checkpoint_folder:
+        return []
+    folder = Path(run.plan.checkpoint_folder)
+    try:
+        progress = ProgressReader(folder, is_late=True).poll()
+    except OSError:
+        progress = None
+    found = newest_checkpoint(folder)
+    lines = [f"last: {progress}"] if progress is not None else []
+    if found:
+        lines.append(f"checkpoint: {found}")
+    if progress is not None and progress.loss is not None:
+        curve, board = hints.command("plot", cluster.name), hints.command("tensorboard", cluster.name)
+        lines.append(f"Next: {curve}; {board}" + ("" if run.outcome == "succeeded" else f"; {_again(run)}"))
+    elif found and run.outcome != "succeeded":
+        lines.append(f"Next: {_again(run)}")
+    return lines
+
+
+def _again(run: Run) -> str:
+    return f"{hints.command('up', run.plan.file)} goes on from the checkpoint"
 
 
 class _Reporter:
@@ -213,6 +259,7 @@ class _Reporter:
         self._told = max((happening.id for happening in cluster.history(run)), default=0)
         self._was_ready = run.all_were_ready
         self._progress: Progress | None = None
+        self._trail = Trail()
         self._next_at = 0.0
 
     def tell_history(self, run: Run) -> None:
@@ -230,7 +277,9 @@ class _Reporter:
         if not run.all_were_ready and not run.outcome:
             self.missing.tell(run, statuses)
         elif not run.is_over:
-            terminal.draw(lambda width, height: _summary(run, statuses, progress, width, height))
+            self._trail.add(progress)
+            trail = self._trail.line()
+            terminal.draw(lambda width, height: _summary(run, statuses, progress, trail, width, height))
         is_due = now >= self._next_at or run.is_over
         if progress is not None and is_due and (self._progress is None or progress.step != self._progress.step):
             if not terminal.is_live or run.is_over:
@@ -344,7 +393,7 @@ def _waiting(
 
 
 def _summary(
-    run: Run, statuses: dict[str, TaskStatus], progress: Progress | None, width: int, height: int
+    run: Run, statuses: dict[str, TaskStatus], progress: Progress | None, trail: str, width: int, height: int
 ) -> RenderableType:
     from rich.text import Text
 
@@ -354,7 +403,8 @@ def _summary(
     words = ", ".join(f"{count} {name}" for name, count in counts.items())
     running_s = time.time() - run.started_at
     steps = f"  {progress}" if progress is not None else ""
-    return _clipped([Text.assemble((run.plan.name, "bold"), f"  {words}{steps}  {running_s:.0f}s")], height)
+    first = Text.assemble((run.plan.name, "bold"), f"  {words}{steps}  {running_s:.0f}s")
+    return _clipped([first, *([Text(f"  {trail}")] if trail else []), Text("  d: detach, Ctrl-C: stop", "dim")], height)
 
 
 def _ending(run: Run, statuses: dict[str, TaskStatus], width: int, height: int) -> RenderableType:

@@ -47,7 +47,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 def table(snapshot: Snapshot, is_wide: bool = False, is_coloured: bool = False) -> str:
     lines = columns.lines(rows(snapshot, is_wide), is_coloured=is_coloured)
-    return "\n".join([headline(snapshot, is_coloured), *stalled(snapshot), *wrong(snapshot), *lines])
+    return "\n".join([headline(snapshot, is_coloured), *stalled(snapshot), *wrong(snapshot), *boards(snapshot), *lines])
 
 
 def rows(snapshot: Snapshot, is_wide: bool = False) -> list[list[str]]:
@@ -217,6 +217,12 @@ def wrong(snapshot: Snapshot) -> list[str]:
     """A line for each finding of the diagnosis that the headline and the stalled tasks do not show already."""
     shown = (Kind.FAILED, Kind.HOST_AWAY, Kind.STALLED, Kind.LEFT_BEHIND)
     return [f"wrong: {finding.words}" for finding in findings(snapshot) if finding.kind not in shown]
+
+
+def boards(snapshot: Snapshot) -> list[str]:
+    """Where a TensorBoard beside the training can be seen."""
+    ready = [task for task in snapshot.tasks if task.name.partition(":")[0] == "tensorboard" and task.is_ready]
+    return [f"TensorBoard: http://{task.address}/" for task in ready if task.address]
 
 
 def missing(snapshot: Snapshot) -> list[tuple[str, str]]:

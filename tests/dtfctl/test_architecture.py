@@ -67,6 +67,7 @@ HOMES = {
     "sqlite3": {"dtfctl.storage.store"},
     "yaml": {"dtfctl.config.source"},
     "grpc": set(),
+    "plotext": {"dtfctl.show.curves"},
     "prometheus_client": {"dtfctl.metrics.families"},
     "psutil": {"dtfctl.launchers.local"},
     "starlette": {"dtfctl.ui.server"},

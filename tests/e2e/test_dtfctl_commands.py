@@ -258,8 +258,19 @@ def test_init_must_write_a_valid_file_and_never_overwrite_one(cluster):
     assert "exists already" in cluster.run("init", status=1).stderr
     assert (cluster.folder / "cluster.yaml").read_text() == before
     assert "wrote new.yaml" in cluster.run("init", "new.yaml").stderr
+    trainer = (cluster.folder / "trainer.py").read_text()
+    assert "MonitoredTrainingSession" in trainer
+    cluster.run("validate", "new.yaml")
+    (cluster.folder / "trainer.py").write_text("mine")
+    assert "trainer.py" not in cluster.run("init", "other.yaml").stderr
+    assert (cluster.folder / "trainer.py").read_text() == "mine", "a program that is there is not overwritten"
+    (cluster.folder / "trainer.py").unlink()
     done = cluster.run("validate", "new.yaml", status=2)
     assert "new.yaml:14:10: ps:0 and 1 more: trainer.py: no such file" in done.stderr
+    done = cluster.run("init", "sub/train.py", status=1)
+    (cluster.folder / "sub").mkdir()
+    assert "wrote sub/train.py" in cluster.run("init", "sub/train.py", "third.yaml").stderr
+    cluster.run("validate", "third.yaml")
     (cluster.folder / "trainer.py").touch()
     assert cluster.run("validate", "new.yaml").stdout == "cluster: 1 ps, 2 worker\n"
     properties = json.loads(cluster.run("schema").stdout)["properties"]

@@ -103,6 +103,17 @@ def test_ctrl_c_at_a_terminal_must_stop_the_cluster_in_order_and_not_hit_the_tas
     assert set(reasons.values()) <= ended, reasons
 
 
+def test_the_key_d_leaves_an_attached_cluster_to_itself_and_the_terminal_as_it_was(cluster):
+    terminal = Terminal(cluster, "up", "--attach")
+    before = termios.tcgetattr(terminal.master)
+    wait_until(lambda: terminal.sees("d: detach") and "worker 1" in terminal.text, "the live view")
+    terminal.type(b"xd")
+    assert terminal.wait() == 0
+    assert "detached; trial goes on" in terminal.text and "up" in terminal.text
+    assert all(task["state"] == "running" for task in cluster.status()["tasks"])
+    assert before[3] & termios.ECHO
+
+
 @pytest.mark.parametrize("module", ["click", "dtfctl.show.attach"])
 def test_ctrl_c_while_python_is_still_loading_must_be_no_traceback(module, tmp_path):
     cluster = CommandLine(tmp_path)

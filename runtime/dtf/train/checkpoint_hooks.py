@@ -168,7 +168,7 @@ class CheckpointSaverHook(SessionRunHook):
         """Saves. Returns whether a listener requests the end."""
         from dtf.wire.pb import event_pb2
 
-        logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
+        logging.debug("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
         self._get_saver().save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)

@@ -107,7 +107,7 @@ class StalenessHook(SessionRunHook):
     def _tell(self) -> None:
         mean, most = sum(self._seen) / len(self._seen), max(self._seen)
         self._seen.clear()
-        logging.info("staleness: %g updates on average, %d at most", mean, most)
+        logging.debug("staleness: %g updates on average, %d at most", mean, most)
         if self._summary_writer is not None:
             values = {"staleness": mean, "staleness_max": float(most)}
             summary = [summary_pb2.Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
