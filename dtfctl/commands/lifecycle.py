@@ -228,8 +228,9 @@ def _begin(cluster: Cluster, plan: ClusterPlan, terminal: Terminal, where: Where
     terminal.say(f"{plan.name} is running already" + (", and the file has changed:" if reply["changes"] else ""))
     for line in lines_of(reply):
         terminal.say(f"    {line}")
-    # The folder and the environments are brought up to date for those that start from now on.
-    if reply["changes"] or has_to_prepare(plan):
+    # Some keys concern no task (metrics, notify, host_lost_after). The folder and the environments are brought up to
+    # date for those that start from now on.
+    if reply["changes"] or reply.get("differences") or has_to_prepare(plan):
         _answered(plan, cluster.up(plan, terminal.say, apply=True, where=where))
     return False
 

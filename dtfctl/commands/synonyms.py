@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dtfctl import __version__
+import dtfctl
 from dtfctl.commands.frame import USAGE, Options, choose, command, complete_tasks, fail, names_cluster
 
 INSTEAD = {
@@ -82,7 +82,7 @@ def add_to(group: click.Group) -> None:
     @command(group, hidden=True)
     def version(options: Options) -> None:
         """Prints the version."""
-        print(f"dtfctl, version {__version__}")
+        print(f"dtfctl, version {dtfctl.__version__}")
 
     for word, instead in INSTEAD.items():
         _say_instead(group, word, instead)

@@ -108,6 +108,17 @@ def test_the_same_figures_are_printed_once_and_another_supervisor_gives_them_on(
     wait_until(read, "the figures of the next supervisor")
 
 
+def test_another_address_is_used_from_the_next_up_on_and_no_task_restarts(training):
+    (port,) = free_ports(1)
+    before = {task["name"]: task["pid"] for task in training.status()["tasks"]}
+    training.run("up", "--set", f"metrics={port}")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+        assert b"dtf_task_ready" in response.read()
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{training.metrics}/metrics", timeout=10)
+    assert {task["name"]: task["pid"] for task in training.status()["tasks"]} == before
+
+
 def test_an_address_in_use_keeps_the_cluster_from_starting_with_one_line(training, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

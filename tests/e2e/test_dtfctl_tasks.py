@@ -184,7 +184,7 @@ def test_help_has_topics_and_shells_complete_tasks(cluster):
     assert "worker:0-3" in cluster.run("help", "tasks").stdout
     assert "How many tasks" in cluster.run("help", "cluster-file").stdout
     assert "Usage: dtfctl logs" in cluster.run("help", "logs").stdout
-    assert "topics: cluster-file" in cluster.run("help", "love", status=4).stderr
+    assert "topics: tutorial, cluster-file" in cluster.run("help", "love", status=4).stderr
     for shell in ("bash", "zsh", "fish"):
         assert "_DTFCTL_COMPLETE" in cluster.run("completion", shell).stdout
     cluster.environment |= {"_DTFCTL_COMPLETE": "bash_complete", "COMP_WORDS": "dtfctl logs wor", "COMP_CWORD": "2"}
