@@ -128,8 +128,9 @@ def test_every_module_of_the_package_has_a_room():
     public = (
         "__init__ __main__ absent app as_tensorflow audio behavior bitwise check client compat config contrib data "
         "debugging distributions dtypes estimator feature_column flags gfile graph_util image initializers io keras "
-        "layers linalg logging lookup losses manip math metrics nn profiler python_io quantization queue ragged random "
-        "raw_ops resource_loader saved_model sets signal sparse spectral strings summary sysconfig test testing version"
+        "layers linalg logging lookup losses manip math metrics nn notebook profiler python_io quantization queue "
+        "ragged random raw_ops resource_loader saved_model sets signal sparse spectral strings summary sysconfig test "
+        "testing version"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}
     inner = {"blas_environment", "fetches", "graph_names", "late", "serve", "session_handles"}
