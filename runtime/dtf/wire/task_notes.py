@@ -1,9 +1,9 @@
-"""What the task of this process tells its supervisor, and is asked by it, beside GetStatus.
+"""Notes between the task of this process and its supervisor, beside GetStatus: reports and requests.
 
 Owns one value for the process, `notes`, and its words on the wire: a field of GetStatusRequest and GetStatusResponse
-that TensorFlow does not know and therefore skips, with JSON in it. Sessions count their runs here, so that a loop that
-stands still can be told from one that works although the server answers; whoever saves checkpoints looks here whether
-one is wanted before a parameter server ends by plan. Nothing of the runtime depends on it.
+that TensorFlow does not know and therefore skips, with JSON in it. Sessions count their runs here: so the supervisor
+sees that a loop stands still although the server answers. The hook that saves checkpoints sees here whether one is
+wanted before a parameter server ends by plan. Nothing of the runtime depends on it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Owns the ways by which a handle finds its object; the rules of waiting, closing 
 
 A handle is a ResourceHandle (the ops with V2 or Resource in their names) or, for the older ops that pass a reference
 to a string, the object itself. An object without a shared_name belongs to one session, as TensorFlow has it, and is
-kept in that session's state; one with a shared_name is kept in its container and found by every session of the task.
+kept in that session's state. An object with a shared_name is kept in its container, where all sessions find it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Kernels of tensor arrays and stacks: they bind `tensor_arrays.py` to nodes.
 
-Owns where the containers are kept: in the step's resources, under a number of their own, because a loop may make one
-  in each of its
-iterations.
+Owns where the containers are kept: in the step's resources, under a number of their own, because a loop may make one in
+each of its iterations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """SessionTasks: the tasks that one session has joined, learnt one by one as steps need them.
 
-Owns the first contact with a task (GetStatus, then CreateWorkerSession), how long it is tried, and what is said
-meanwhile. A task that no step uses is never asked anything. Each wait is bounded by the session's operation timeout;
-without one it goes on, and says every 10 s whom it waits for.
+Owns the first contact with a task (GetStatus, then CreateWorkerSession), its time limit, and its log lines. A task that
+no step uses is never contacted. The session's operation timeout bounds each wait. Without a timeout the wait goes on,
+and every 10 s a log line names the task.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Connects tensors of a graph for one signature, as `CallableOptions.tensor_connection` asks: whoever would read the
-one reads the other.
+"""Connects tensors of a graph for one signature, as `CallableOptions.tensor_connection` asks: the consumers of one
+tensor read another one.
 """
 
 from __future__ import annotations
