@@ -46,6 +46,18 @@ def wanted() -> dict[str, dict[str, Any]]:
     return found
 
 
+def found(tf: Any, theirs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The surface of dtf; names of tf.keras that are imported late are not in `dir`, but are asked for."""
+    names = surface.surface(tf)
+    for path in surface.KERAS_MODULES:
+        module = tf
+        for part in path.split("."):
+            module = getattr(module, part, None)
+        known = names.setdefault(path, {})
+        known.update((name, {"kind": "name"}) for name in theirs.get(path, {}) if hasattr(module, name))
+    return names
+
+
 def page(differences: dict[str, dict[str, Any]]) -> str:
     """The text of the page."""
     rows = []
@@ -80,8 +92,9 @@ def contrib_table() -> str:
 
 def main(dtf: Any, arguments: list[str]) -> None:
     """Writes the page, or lists what differs in one module."""
-    found = surface.differences(wanted(), surface.surface(dtf))
+    theirs = wanted()
+    differing = surface.differences(theirs, found(dtf, theirs))
     if arguments[:1] == ["--list"]:
-        print(json.dumps(found["" if arguments[1] == "tf" else arguments[1]], indent=1))
+        print(json.dumps(differing["" if arguments[1] == "tf" else arguments[1]], indent=1))
         return
-    surface.PAGE.write_text(page(found), encoding="utf-8")
+    surface.PAGE.write_text(page(differing), encoding="utf-8")

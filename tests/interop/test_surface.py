@@ -10,8 +10,8 @@ pytestmark = needs_tensorflow
 
 
 def test_the_page_of_the_surface_is_true() -> None:
-    found = surface.differences(surface_page.wanted(), surface.surface(dtf))
-    text = surface_page.page(found)
+    wanted = surface_page.wanted()
+    text = surface_page.page(surface.differences(wanted, surface_page.found(dtf, wanted)))
     assert surface.PAGE.read_text(encoding="utf-8") == text, "run: python -m tests.interop.surface"
 
 

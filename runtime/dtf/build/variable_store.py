@@ -232,7 +232,9 @@ class _Request:
             )
         sizes = shape.as_list()
         arguments: dict[str, Any] = {"dtype": self.dtype.base_dtype}
-        if self.partition_info is not None and _takes(initializer, "partition_info"):
+        if _takes(initializer, "partition_info") and (
+            self.partition_info is not None or _requires(initializer, "partition_info")
+        ):
             arguments["partition_info"] = self.partition_info
         return lambda: initializer(sizes, **arguments), self.dtype.base_dtype
 
@@ -262,6 +264,15 @@ def _required_arguments(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return True
     return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _requires(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has to be given an argument; its other required ones do not matter."""
+    try:
+        parameter = inspect.signature(function).parameters.get(name)
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.default is parameter.empty
 
 
 def _checked_partitions(name: str, partitions: Any, shape: TensorShape) -> list[int]:

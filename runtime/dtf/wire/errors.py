@@ -79,6 +79,11 @@ class OpError(Exception):
         return self._message
 
     @property
+    def experimental_payloads(self) -> dict[bytes, bytes]:
+        """Further details by type: none, as in graphs of TensorFlow."""
+        return {}
+
+    @property
     def op(self) -> Any:
         return self._op
 

@@ -13,7 +13,11 @@ KNOWN: dict[str, str] = {
     r"convert_image_dtype\(.*uint8": "floating-point numbers out of range have no defined value",
     r"softmax_cross_entropy_with_logits\(T": "arguments by position are refused, as TensorFlow 1.15 does",
     r"fused_batch_norm\(.*is_training=False": "TensorFlow's graph optimizer loses fetched outputs of its constants",
-    r"basic_string": "TensorFlow ends with an internal error",
+    r"einsum\(.*, \[\[": "TensorFlow 2.21 asks a list for its shape; 1.15 converts it",
+    r"get_variable\(.*use_resource=True": "TensorFlow's resource variables are no tf.Variable here",
+    r"range\(.*\)\.shuffle\(0\)$": "the class of a dataset has another name",
+    r"clip_by_norm\(.*, -1\.": "a negative norm has no meaning; TensorFlow 2.21 gives 0",
+    r"rot90\(P": "TensorFlow 1.15 takes an image of unknown rank for one of three dimensions",
 }
 
 

@@ -12,7 +12,10 @@ _VECTOR = TensorShape([None])
 
 @shape_rule("RaggedRange")
 def _(op: Operation) -> list[TensorShape]:
-    return [_VECTOR, _VECTOR]
+    rows = next((each.shape.as_list()[0] for each in op.inputs if each.shape.ndims == 1), None)
+    if all(each.shape.ndims == 0 for each in op.inputs):
+        rows = 1
+    return [TensorShape([None if rows is None else rows + 1]), _VECTOR]
 
 
 @shape_rule("RaggedGather")

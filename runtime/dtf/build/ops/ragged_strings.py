@@ -220,9 +220,11 @@ def _with_innermost(data: RaggedTensor, innermost: RaggedTensor) -> RaggedTensor
     return innermost
 
 
-def rows_of_sparse(indices: Tensor, values: Tensor, shape: Tensor) -> RaggedTensor:
-    """The rows of the parts of a SparseTensor [batch, parts]."""
-    return RaggedTensor.from_value_rowids(values, indices[:, 0], shape[0], validate=False)
+def rows_of_sparse(indices: Tensor, values: Tensor, shape: Tensor, rows: int | None = None) -> RaggedTensor:
+    """The rows of the parts of a SparseTensor [batch, parts]; their number, if it is known."""
+    result = RaggedTensor.from_value_rowids(values, indices[:, 0], shape[0], validate=False)
+    result.row_splits.set_shape([None if rows is None else rows + 1])
+    return result
 
 
 def _in_rows(rows: Callable[[Tensor], RaggedTensor], strings: Any) -> Any:

@@ -97,7 +97,8 @@ def string_split(
     if result_type == "RaggedTensor":
         from dtf.build.ops.ragged_strings import rows_of_sparse
 
-        return rows_of_sparse(*made)
+        rows = made[0].op.inputs[0].shape.as_list()[0]
+        return rows_of_sparse(made[0], made[1], made[2], rows)
     return SparseTensor(*made)
 
 
