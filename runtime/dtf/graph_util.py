@@ -143,7 +143,7 @@ def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
     if pin_variables_on_cpu and node_def.op in _VARIABLES:
         return True
     if node_def.op == "Const":
-        return dtypes.as_dtype(node_def.attr["dtype"].type) in (dtypes.string, dtypes.int32)
+        return node_def.attr["dtype"].type in (dtypes.string.as_datatype_enum, dtypes.int32.as_datatype_enum)
     return node_def.op in _RUN_ON_CPU
 
 

@@ -178,7 +178,8 @@ def _place(name: str) -> types.ModuleType:
     packages = {each.partition(".")[0] for each in below}
     rest = ("tf",) if name.startswith("tensorflow.python.") and sources else ()
     if name.startswith("tensorflow.python.ops.") and sources:
-        rest = (*rest, "as_tensorflow.generated_ops")  # these modules import the functions of single ops
+        # These modules import the functions of single ops.
+        rest = (*rest, "as_tensorflow.version_2", "as_tensorflow.generated_ops")
 
     own = renamed().get(name, {})
 

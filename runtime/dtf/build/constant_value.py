@@ -65,6 +65,7 @@ def constant_value_as_shape(tensor: Any) -> TensorShape:
         if value is None or value != -1:
             raise ValueError("Received a scalar as a shape that is not the unknown shape -1.")
         return TensorShape(None)
+    tensor.shape.with_rank(1)
     op = tensor.op
     if op.type == "Shape":
         return op.inputs[0].shape
@@ -213,6 +214,10 @@ def _strided_slice(op: Operation, index: int) -> Any:
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "Equal": np.equal,
     "NotEqual": np.not_equal,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
     "Add": np.add,
     "AddV2": np.add,
     "Sub": np.subtract,

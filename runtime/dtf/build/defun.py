@@ -39,7 +39,7 @@ class Defun:
         argument; itself decorated or not.
       python_grad_func: the gradient in the form of `tf.RegisterGradient`: a function of the operation and the
           gradients.
-      out_names: the names of the results; kept as an attribute only.
+      out_names: the names of the results in the library.
       shape_func: from the operation to the static shapes of its results.
     """
 
@@ -53,7 +53,8 @@ class Defun:
         names = _argument_names(func, len(self._input_types))
         if self._input_types and names is not None and len(names) != len(self._input_types):
             raise ValueError(
-                f"The function takes {len(names)} arguments, but {len(self._input_types)} input types are declared."
+                f"The function {getattr(func, '__name__', func)} takes {len(names)} arguments, but the number of "
+                f"specified input types is {len(self._input_types)}."
             )
         return DefinedFunction(func, self._input_types or None, names, **self._options)
 
@@ -122,8 +123,11 @@ class DefinedFunction:
         """
         name = kwargs.pop("name", None)
         declared = self.declared_input_types
-        if declared and len(args) != len(declared):
-            raise ValueError(f"Expected number of arguments: {len(declared)}, received: {len(args)}")
+        if kwargs:
+            raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}.")
+        expected = len(declared) or (None if self._argument_names is None else len(self._argument_names))
+        if expected is not None and len(args) != expected:
+            raise ValueError(f"Expected number of arguments: {expected}, received: {len(args)}")
         wanted: Sequence[DType | None] = declared or [None] * len(args)
         arguments = [convert_to_tensor(each, dtype) for each, dtype in zip(args, wanted, strict=True)]
         traced = self._in_graph([each.dtype.base_dtype for each in arguments])
@@ -143,9 +147,22 @@ class DefinedFunction:
             arguments = [(dtype, unknown_shape()) for dtype in dtypes]
             known = {each.signature.name for each in graph._library.function}
             exact = self._func_name is not None and name not in known
-            traced = trace(self._func, arguments, name, _results, argument_names=self._argument_names, exact_name=exact)
+            traced = trace(
+                self._func, arguments, name, self._results, argument_names=self._argument_names, exact_name=exact,
+                result_names=self.out_names,
+            )  # fmt: skip
             self._traced[key] = graph, traced
         return self._traced[key][1]
+
+    def _results(self, structure: Any) -> Sequence[Any]:
+        results = _results(structure)
+        if any(each is None for each in results):
+            raise ValueError(f"Function {getattr(self._func, '__name__', '')!r} can not return None.")
+        if self.out_names is not None and len(self.out_names) != len(results):
+            raise ValueError(
+                f"The number of output names, {len(self.out_names)}, must match the number of results, {len(results)}."
+            )
+        return results
 
     def _overridden(self) -> Sequence[str]:
         return _CALLS if self._grad_func is not None or self._python_grad_func is not None else ()

@@ -70,6 +70,7 @@ def trace(
     by_value: bool = False,
     argument_names: Sequence[str] | None = None,
     exact_name: bool = False,
+    result_names: Sequence[str] | None = None,
 ) -> TracedFunction:
     """Runs `function` once with placeholders and adds what it builds to the default graph's library.
 
@@ -81,6 +82,7 @@ def trace(
       by_value: copy the nodes of captured tensors into the body, so that the function captures nothing.
       argument_names: the names of the arguments in the library.
       exact_name: whether the function's name is `name` itself.
+      result_names: the names of the results in the library; result_0 and so on by default.
 
     Raises:
       ValueError: with `by_value`, a captured tensor comes from a node with state, or from a placeholder.
@@ -95,7 +97,7 @@ def trace(
         flat = results_of(structure) if results_of else structure if isinstance(structure, list) else [structure]
         results = [convert_to_tensor(each) for each in flat]
         results = [each if each.graph is graph else graph._taken_in(each, name) for each in results]
-    proto = graph.function_def(name if exact_name else _unused_name(outer, name), results)
+    proto = graph.function_def(name if exact_name else _unused_name(outer, name), results, result_names)
     outer._library.function.append(proto)
     return TracedFunction(
         proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful
@@ -189,7 +191,9 @@ class FunctionGraph(Graph):
         self._copies[op] = copied
         return copied
 
-    def function_def(self, name: str, results: Sequence[Tensor]) -> function_pb2.FunctionDef:
+    def function_def(
+        self, name: str, results: Sequence[Tensor], result_names: Sequence[str] | None = None
+    ) -> function_pb2.FunctionDef:
         """The FunctionDef of this body."""
         proto = function_pb2.FunctionDef()
         proto.signature.name = name
@@ -214,9 +218,10 @@ class FunctionGraph(Graph):
                 proto.signature.is_stateful = True
                 proto.signature.control_output.append(op.name)
                 proto.control_ret[op.name] = op.name
-        for index, tensor in enumerate(results):
-            proto.signature.output_arg.add(name=f"result_{index}", type=tensor.dtype.base_dtype.as_datatype_enum)
-            proto.ret[f"result_{index}"] = names[tensor]
+        result_names = result_names or [f"result_{index}" for index in range(len(results))]
+        for result, tensor in zip(result_names, results, strict=True):
+            proto.signature.output_arg.add(name=result, type=tensor.dtype.base_dtype.as_datatype_enum)
+            proto.ret[result] = names[tensor]
         return proto
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import graphlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dtf.build import shape_rules, signature
@@ -62,13 +62,20 @@ def import_graph_def(
     """
     load_shape_rules()
     message = _own_graph_def(graph_def)
+    if input_map is not None and not (
+        isinstance(input_map, Mapping) and all(isinstance(key, str) for key in input_map)
+    ):
+        raise TypeError("Argument `input_map` must be a dictionary that maps strings to Tensors.")
     replacements = dict(input_map or {})
-    if not all(isinstance(key, str) for key in replacements):
-        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
     wanted = None if return_elements is None else list(return_elements)
     if wanted is not None and not all(isinstance(element, str) for element in wanted):
-        raise TypeError("return_elements must be a list of strings.")
+        raise TypeError("Argument `return_elements` must be a list of strings.")
     graph = get_default_graph()
+    if name == "" and any(not isinstance(value, Tensor) for key, value in replacements.items() if key[:1] != "^"):
+        raise ValueError(
+            "`import_graph_def` needs a non-empty `name` if `input_map` has values that are not Tensors. Convert them "
+            "with tf.convert_to_tensor before."
+        )
     with name_scope(name, "import") as scope:
         mapped = _converted_replacements(replacements)
     try:
@@ -345,7 +352,11 @@ class _Importer:
         for anchor in anchors:
             target = self._graph._operations.get(anchor)
             if target is None:
-                raise ValueError(f"{op.name} is to be colocated with {anchor}, which does not exist during import.")
+                asked_for = anchor.removeprefix(op.name.removesuffix(node.name))
+                raise ValueError(
+                    f"Node {node.name!r} expects to be colocated with unknown node {asked_for!r}, which does not exist "
+                    "during import."
+                )
             if target is not op and target.device:
                 op._set_device(target.device)
                 break
@@ -356,7 +367,7 @@ def _own_graph_def(graph_def: Any) -> graph_pb2.GraphDef:
         return graph_def
     if type(graph_def).__name__ == "GraphDef" and hasattr(graph_def, "SerializeToString"):
         return graph_pb2.GraphDef.FromString(graph_def.SerializeToString())
-    raise TypeError(f"graph_def must be a GraphDef proto, not {type(graph_def).__name__}.")
+    raise TypeError(f"Argument `graph_def` must be a GraphDef proto, not {type(graph_def).__name__}.")
 
 
 def _converted_replacements(replacements: dict[str, Any]) -> dict[str, Any]:

@@ -107,6 +107,17 @@ def broadcast_shape(first: TensorShape, second: TensorShape) -> TensorShape:
     return TensorShape([_broadcast_size(size_a, size_b) for size_a, size_b in pairs])
 
 
+def is_broadcast_compatible(first: TensorShape, second: TensorShape) -> bool:
+    """Whether both ranks are known and the shapes broadcast."""
+    if first.ndims is None or second.ndims is None:
+        return False
+    try:
+        broadcast_shape(first, second)
+    except ValueError:
+        return False
+    return True
+
+
 def sizes_of(tensor: Tensor) -> list[int | None] | None:
     """The static sizes of a tensor, or None when not even their number is known."""
     return None if tensor.shape.ndims is None else tensor.shape.as_list()

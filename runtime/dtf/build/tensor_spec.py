@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
@@ -127,6 +129,11 @@ class TensorSpec(TypeSpec):
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
         """The known dtype and shape of a tensor."""
         return cls(tensor.shape, tensor.dtype, name or tensor.op.name)
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        """The same description, under another name if one is given."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor or another description fits."""
@@ -300,3 +307,60 @@ def type_spec_from_value(value: Any) -> TypeSpec:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return TensorSpec(value.shape, value.dtype)
     raise TypeError(f"Could not build a TypeSpec for {value!r} with type {type(value).__name__}")
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class BoundedTensorSpec(TensorSpec):
+    """A TensorSpec whose values have bounds.
+
+    Args:
+      shape, dtype, name: as of a TensorSpec.
+      minimum, maximum: the bounds, inclusive; numbers or arrays that broadcast to the shape.
+
+    Raises:
+      ValueError: a bound does not broadcast to the shape.
+    """
+
+    minimum: np.ndarray
+    maximum: np.ndarray
+
+    def __init__(self, shape: Any, dtype: Any, minimum: Any, maximum: Any, name: str | None = None) -> None:
+        super().__init__(shape, dtype, name)
+        for word, value in (("minimum", minimum), ("maximum", maximum)):
+            bound = np.array(value, dtype=self.dtype.as_numpy_dtype)
+            if self.shape.is_fully_defined():
+                try:
+                    np.broadcast_to(bound, self.shape.as_list())
+                except ValueError as error:
+                    raise ValueError(
+                        f"{word} is not compatible with shape. {word.capitalize()}: {bound}, shape: {self.shape}. "
+                        f"Broadcasting error: {error}"
+                    ) from None
+            bound.setflags(write=False)
+            object.__setattr__(self, word, bound)
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> BoundedTensorSpec:
+        """The same description; the whole range of the dtype where `spec` has no bounds."""
+        minimum, maximum = getattr(spec, "minimum", spec.dtype.min), getattr(spec, "maximum", spec.dtype.max)
+        return cls(spec.shape, spec.dtype, minimum, maximum, name or spec.name)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BoundedTensorSpec)
+            and (self.shape, self.dtype) == (other.shape, other.dtype)
+            and np.allclose(self.minimum, other.minimum)
+            and np.allclose(self.maximum, other.maximum)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoundedTensorSpec, (self.shape, self.dtype, self.minimum, self.maximum, self.name)
+
+    def __repr__(self) -> str:
+        return (
+            f"BoundedTensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r}, "
+            f"minimum={self.minimum!r}, maximum={self.maximum!r})"
+        )

@@ -77,7 +77,7 @@ def known_size(shape: TensorShape, axis: int, layer: str) -> int:
     """
     size = shape[axis].value if shape.ndims is not None else None
     if size is None:
-        raise ValueError(f"Dimension {axis} of the inputs of layer {layer} must be known; the shape is {shape}.")
+        raise ValueError(f"Expected inputs.shape[{axis}] to be known in layer {layer}, saw shape: {shape}.")
     return size
 
 

@@ -9,6 +9,7 @@ from dtf.build.ops.candidate_sampling import *
 from dtf.build.ops.conv import *
 from dtf.build.ops.convolution import *
 from dtf.build.ops.cross_entropy import *
+from dtf.build.ops.ctc_dense import *
 from dtf.build.ops.embedding import *
 from dtf.build.ops.math import sigmoid, tanh
 from dtf.build.ops.nn import *

@@ -59,6 +59,9 @@ from dtf.build.ops.cross_entropy import softmax_cross_entropy_with_logits as sof
 from dtf.build.ops.cross_entropy import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
 from dtf.build.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from dtf.build.ops.cross_entropy import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
+from dtf.build.ops.ctc_dense import collapse_repeated as collapse_repeated
+from dtf.build.ops.ctc_dense import ctc_loss_v2 as ctc_loss_v2
+from dtf.build.ops.ctc_dense import ctc_unique_labels as ctc_unique_labels
 from dtf.build.ops.embedding import embedding_lookup as embedding_lookup
 from dtf.build.ops.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from dtf.build.ops.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse

@@ -63,7 +63,7 @@ def first_state(cell: Any, initial_state: Any, batch: Any, dtype: DTypeLike) -> 
     if initial_state is not None:
         return nest.map_structure(lambda each: convert_to_tensor(each), initial_state)
     if dtype is None:
-        raise ValueError("If no initial_state is provided, argument `dtype` must be specified")
+        raise ValueError("If there is no initial_state, you must give a dtype: argument `dtype` must be specified")
     return cell.zero_state(batch, dtype)
 
 
@@ -81,7 +81,7 @@ def checked_lengths(sequence_length: TensorLike, batch: Any) -> Tensor:
         )
     if size is not None and lengths.shape.is_fully_defined():
         return lengths
-    check = assert_equal(array_ops.size(lengths), batch, message="sequence_length is not of the batch's size")
+    check = assert_equal(array_ops.size(lengths), batch, message="Expected shape for Tensor sequence_length is another")
     with control_dependencies([check]):
         return array_ops.identity(lengths, name="CheckSeqLen")
 

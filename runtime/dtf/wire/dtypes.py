@@ -26,7 +26,17 @@ class DType:
 
     __slots__ = ("_enum", "_kind", "_numpy_name", "_numpy_type", "as_datatype_enum", "name", "size")
 
-    def __init__(self, enum: int, name: str, numpy_name: str, kind: str, size: int) -> None:
+    def __new__(cls, enum: int, name: str = "", *_: Any) -> DType:
+        """The DType of a number; with further arguments, in this module only, a new one."""
+        if name:
+            return object.__new__(cls)
+        if enum not in _BY_ENUM:
+            raise TypeError(f"DType must be constructed from a number of types.proto, not {enum!r}")
+        return _BY_ENUM[enum]
+
+    def __init__(self, enum: int, name: str = "", numpy_name: str = "", kind: str = "", size: int = 0) -> None:
+        if not name:  # `__new__` found the type
+            return
         self._enum = enum
         self.as_datatype_enum = enum
         self.name = name

@@ -309,7 +309,9 @@ class TensorShape:
             if self._sizes is not None:
                 return _of_sizes(self._sizes[key])
             start, stop = key.start or 0, key.stop
-            if key.step not in (None, 1) or stop is None or stop < 0 or start < 0:
+            if key.step not in (None, 1):
+                raise ValueError("Steps are not yet handled where the rank of a shape is unknown.")
+            if stop is None or stop < 0 or start < 0:
                 return unknown_shape()
             return unknown_shape(max(0, stop - start))
         return Dimension(None if self._sizes is None else self._sizes[key])

@@ -7,7 +7,12 @@ from typing import Any
 
 from dtf.wire.device import DeviceSpec, merge_devices
 
-__all__ = ["DeviceSpec", "canonical_name", "check_valid", "merge_device"]
+__all__ = ["DeviceSpec", "MergeDevice", "canonical_name", "check_valid", "is_device_spec", "merge_device"]
+
+
+def is_device_spec(obj: Any) -> bool:
+    """Whether it is a DeviceSpec."""
+    return isinstance(obj, DeviceSpec)
 
 
 def canonical_name(device: Any) -> str:
@@ -28,3 +33,6 @@ def merge_device(spec: Any) -> Callable[[Any], str]:
     """A function of a node: its own device, with `spec` for the parts that it leaves open."""
     outer = canonical_name(spec)
     return lambda op: merge_devices(outer, op.device or "")
+
+
+MergeDevice = merge_device

@@ -9,10 +9,11 @@ from dtf.build import tensor
 from dtf.build.constant_value import constant_value as _constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.graph_keys import GraphKeys
-from dtf.build.ops.control_flow import cond
+from dtf.build.ops.control_flow import case, cond
 
 __all__ = [
-    "constant_value", "convert_collection_to_dict", "convert_data_format", "normalize_tuple", "smart_cond",
+    "constant_value", "convert_collection_to_dict", "convert_data_format", "normalize_tuple", "smart_case",
+    "smart_cond",
     "smart_constant_value",
 ]  # fmt: skip
 
@@ -44,6 +45,22 @@ def smart_cond(
     if known is None:
         return cond(convert_to_tensor(pred), first, second, name=name)
     return first() if known else second()
+
+
+def smart_case(
+    pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, name: str = "smart_case"
+) -> Any:
+    """`tf.case`, which builds only one branch where the predicates are known."""
+    known = []
+    for pred, function in pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs:
+        value = smart_constant_value(pred)
+        if value is None:
+            return case(pred_fn_pairs, default, exclusive, name=name)
+        known.append((value, function))
+    chosen = next((function for value, function in known if value), default)
+    if chosen is None:
+        raise ValueError("Argument `default` is needed: no predicate is true.")
+    return chosen()
 
 
 def convert_data_format(data_format: str, ndim: int) -> str:

@@ -10,6 +10,7 @@ from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_collection, get_default_graph, name_scope
 from dtf.build.graph import Graph, Tensor
 from dtf.train import meta_graph
+from dtf.wire.dtypes import as_dtype
 
 __all__ = [
     "convert_n_to_tensor", "convert_n_to_tensor_or_indexed_slices", "convert_to_tensor_or_indexed_slices",
@@ -18,7 +19,12 @@ __all__ = [
     "executing_eagerly_outside_functions", "get_all_collection_keys", "get_collection_proto_type",
     "get_from_proto_function", "get_gradient_function", "get_name_scope", "get_stats_for_node_def",
     "get_to_proto_function", "has_default_graph", "inside_function", "internal_convert_to_tensor",
-    "internal_name_scope_v1", "name_from_scope_name", "prepend_name_scope", "strip_name_scope", "tensor_id", "uid",
+    "internal_name_scope_v1",
+    "convert_n_to_tensor_or_composite", "convert_to_tensor_or_composite",
+    "internal_convert_n_to_tensor", "internal_convert_n_to_tensor_or_composite",
+    "internal_convert_n_to_tensor_or_indexed_slices", "internal_convert_to_tensor_or_composite",
+    "internal_convert_to_tensor_or_indexed_slices", "name_from_scope_name", "prepend_name_scope", "strip_name_scope",
+    "tensor_id", "uid",
 ]  # fmt: skip
 
 _last_uid = 0
@@ -49,7 +55,54 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
     """Slices as they are, other values as a tensor."""
     from dtf.build.sparse import IndexedSlices, SparseTensor
 
-    return value if isinstance(value, IndexedSlices | SparseTensor) else convert_to_tensor(value, dtype, name)
+    if not isinstance(value, IndexedSlices | SparseTensor):
+        return convert_to_tensor(value, dtype, name)
+    if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
+                         f"{value.dtype.name}: {value!r}")  # fmt: skip
+    return value
+
+
+def internal_convert_to_tensor_or_indexed_slices(
+    value: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> Any:
+    """`convert_to_tensor_or_indexed_slices`; with `as_ref` a variable's reference."""
+    if as_ref and hasattr(value, "_ref"):
+        return value._ref()
+    return convert_to_tensor_or_indexed_slices(value, dtype, name)
+
+
+def internal_convert_n_to_tensor_or_indexed_slices(
+    values: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> list[Any]:
+    """A list of tensors and slices; None is kept.
+
+    Raises:
+      TypeError: the values are not a list.
+    """
+    if not isinstance(values, list | tuple):
+        raise TypeError("values must be a sequence.")
+    return [None if each is None else internal_convert_to_tensor_or_indexed_slices(each, dtype, name, as_ref)
+            for each in values]  # fmt: skip
+
+
+def internal_convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False, preferred_dtype: Any = None, **_: Any
+) -> list[Tensor]:
+    """A list of tensors.
+
+    Raises:
+      TypeError: the values are not a list.
+    """
+    if not isinstance(values, list | tuple):
+        raise TypeError("values must be a sequence.")
+    return [internal_convert_to_tensor(each, dtype, name, as_ref, preferred_dtype) for each in values]
+
+
+convert_to_tensor_or_composite = internal_convert_to_tensor_or_composite = internal_convert_to_tensor_or_indexed_slices
+convert_n_to_tensor_or_composite = internal_convert_n_to_tensor_or_composite = (
+    internal_convert_n_to_tensor_or_indexed_slices
+)
 
 
 def convert_n_to_tensor_or_indexed_slices(values: Any, dtype: Any = None, name: str | None = None) -> list[Any]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.constant_value import constant_value
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, name_scope
-from dtf.build.ops.array import identity
+from dtf.build.ops.array import identity, rank, squeeze
 from dtf.build.ops.check_ops import assert_less, assert_non_negative
+from dtf.build.ops.control_flow import cond
 from dtf.build.ops.filling import ones_like
 from dtf.build.ops.gathering import scatter_nd
 from dtf.build.ops.joining import stack
-from dtf.build.ops.math import cast, maximum
+from dtf.build.ops.math import cast, equal, maximum
 from dtf.build.ops.reductions import reduce_max
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
@@ -22,7 +24,7 @@ from dtf.wire import dtypes
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
-__all__ = ["confusion_matrix"]
+__all__ = ["confusion_matrix", "remove_squeezable_dimensions"]
 
 
 def confusion_matrix(
@@ -41,6 +43,7 @@ def confusion_matrix(
       weights: of each example; 1 by default.
     """
     with name_scope(name, "confusion_matrix", [labels, predictions, num_classes, weights]):
+        labels, predictions = remove_squeezable_dimensions(labels, predictions)
         labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
         labels = _checked("labels", labels, num_classes)
         predictions = _checked("predictions", predictions, num_classes)
@@ -57,6 +60,38 @@ def confusion_matrix(
         if largest is not None:
             matrix.set_shape([largest, largest])
         return matrix
+
+
+def remove_squeezable_dimensions(
+    labels: TensorLike, predictions: TensorLike, expected_rank_diff: int = 0, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Labels and predictions, without a last dimension of 1 that one of them has too many.
+
+    Args:
+      labels, predictions: tensors of any shapes.
+      expected_rank_diff: how many dimensions more the predictions shall have.
+      name: the name scope.
+    """
+    with name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
+        labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
+        if labels.shape.ndims is not None and predictions.shape.ndims is not None:
+            difference = predictions.shape.ndims - labels.shape.ndims
+            if difference == expected_rank_diff + 1 and predictions.shape[-1].is_compatible_with(1):
+                predictions = squeeze(predictions, [-1])
+            elif difference == expected_rank_diff - 1 and labels.shape[-1].is_compatible_with(1):
+                labels = squeeze(labels, [-1])
+            return labels, predictions
+        found = rank(predictions) - rank(labels)
+        return (
+            _squeezed_if(equal(found, expected_rank_diff - 1), labels),
+            _squeezed_if(equal(found, expected_rank_diff + 1), predictions),
+        )
+
+
+def _squeezed_if(condition: Tensor, tensor: Tensor) -> Tensor:
+    if tensor.shape.ndims is not None and not tensor.shape[-1].is_compatible_with(1):
+        return tensor
+    return cond(condition, lambda: squeeze(tensor, [-1]), lambda: identity(tensor))
 
 
 def _checked(word: str, classes: Any, num_classes: Any) -> Tensor:

@@ -460,8 +460,15 @@ def sample_distorted_bounding_box(
 
 # -- shape rules
 
+
+
+@shape_rule("AdjustContrastv2", "AdjustHue", "AdjustSaturation")
+def _(op: Operation) -> list[TensorShape]:
+    return [op.inputs[0].shape.with_rank_at_least(3)]
+
+
 shape_rule(
-    "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "DrawBoundingBoxes", "DrawBoundingBoxesV2", "HSVToRGB",
+    "DrawBoundingBoxes", "DrawBoundingBoxesV2", "HSVToRGB",
     "RGBToHSV",
 )(unchanged)  # fmt: skip
 shape_rule("ExtractJpegShape")(lambda op: [TensorShape([3])])
@@ -514,8 +521,23 @@ def _(op: Operation) -> list[TensorShape]:
 @shape_rule("CropAndResize")
 def _(op: Operation) -> list[TensorShape]:
     channels = op.inputs[0].shape.with_rank(4)[3]
-    boxes = op.inputs[1].shape.with_rank(2)[0]
+    boxes = _boxes(op.inputs[1])[0]
+    boxes = boxes.merge_with(op.inputs[2].shape.with_rank(1)[0])
+    op.inputs[3].shape.with_rank(1)
     return [TensorShape([boxes, *_size(op.inputs[3], 2), channels])]
+
+
+def _boxes(tensor: Tensor) -> TensorShape:
+    """The shape [boxes, 4] of boxes.
+
+    Raises:
+      ValueError: it is another one.
+    """
+    shape = tensor.shape.with_rank(2)
+    size = shape.as_list()[1]
+    if size not in (None, 4):
+        raise ValueError(f"Dimension must be 4 but is {size}")
+    return shape
 
 
 @shape_rule("CropAndResizeGradImage")
@@ -536,11 +558,26 @@ def _(op: Operation) -> list[TensorShape]:
 
 @shape_rule("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionWithOverlaps")
 def _(op: Operation) -> list[TensorShape]:
+    _check_suppression(op)
     return [TensorShape([None])]
+
+
+def _check_suppression(op: Operation) -> None:
+    """The boxes and scores belong together, and the rest are scalars."""
+    if op.type == "NonMaxSuppressionWithOverlaps":
+        count = op.inputs[0].shape.with_rank(2)[0]
+    else:
+        count = _boxes(op.inputs[0])[0]
+    scores = op.inputs[1].shape.with_rank(1)[0]
+    if not count.is_compatible_with(scores):
+        raise ValueError(f"Dimensions must be equal, but are {count} and {scores}")
+    for scalar_input in op.inputs[2:]:
+        scalar_input.shape.with_rank(0)
 
 
 @shape_rule("NonMaxSuppressionV4", "NonMaxSuppressionV5")
 def _(op: Operation) -> list[TensorShape]:
+    _check_suppression(op)
     (count,) = _size(op.inputs[2], 1) if op.get_attr("pad_to_max_output_size") else (None,)
     return [TensorShape([count])] * (len(op.outputs) - 1) + [TensorShape([])]
 

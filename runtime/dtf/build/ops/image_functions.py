@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import name_scope
+from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import control_flow as control_flow_ops
 from dtf.build.ops import filling as filling_ops
@@ -75,13 +75,48 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Images of one channel with that repeated three times."""
     with name_scope(name, "grayscale_to_rgb", [images]) as name:
-        images = convert_to_tensor(images, name="images")
+        images = _checked_grayscale(convert_to_tensor(images, name="images"))
         rank = array_ops.rank(images)
         multiples = joining.concat([filling_ops.ones(array_ops.expand_dims(rank - 1, 0), dtypes.int32), [3]], 0)
         made = joining.tile(images, multiples, name=name)
         if images.shape.ndims is not None:
             made.set_shape([*images.shape.as_list()[:-1], 3])
         return made
+
+
+def _checked_grayscale(images: Tensor) -> Tensor:
+    """The images, whose last dimension must be 1; the step checks it where it is unknown."""
+    if images.shape.ndims is None:
+        is_gray = math_ops.equal(array_ops.shape(images)[-1], 1)
+        return _with_checks(images, [_required(is_gray, "Last dimension of a grayscale image should be size 1.")])
+    if images.shape.ndims < 2:
+        raise ValueError(f"A grayscale image (shape {images.shape}) must be at least two-dimensional.")
+    channels = images.shape.as_list()[-1]
+    is_gray = channels == 1 if channels is not None else math_ops.equal(array_ops.shape(images)[-1], 1)
+    return _with_checks(images, [_required(is_gray, "Last dimension of a grayscale image should be size 1.")])
+
+
+def _required(condition: Any, message: str) -> Any:
+    """None where the condition is known to hold, else an operation that checks it in the step.
+
+    Raises:
+      ValueError: the condition is known not to hold.
+    """
+    known = constant_value(condition) if isinstance(condition, Tensor) else condition
+    if known is None:
+        return control_flow_ops.Assert(condition, [message])
+    if not known:
+        raise ValueError(message)
+    return None
+
+
+def _with_checks(image: Tensor, checks: list[Any]) -> Tensor:
+    """The image, which is there once these checks have passed."""
+    needed = [check for check in checks if check is not None]
+    if not needed:
+        return image
+    with control_dependencies(needed):
+        return array_ops.identity(image)
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
@@ -103,7 +138,9 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma, for images whose values are taken as numbers in [0, 1]."""
-    return _in_floats("adjust_gamma", image, lambda images: gain * images**gamma)
+    check = _required(convert_to_tensor(gamma) >= 0 if isinstance(gamma, Tensor) else gamma >= 0,
+                      "Gamma should be a non-negative real number.")  # fmt: skip
+    return _in_floats("adjust_gamma", image, lambda images: gain * _with_checks(images, [check]) ** gamma)
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
@@ -163,22 +200,29 @@ def random_brightness(image: TensorLike, max_delta: float, seed: int | None = No
 
 def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_contrast` by a random factor in [lower, upper)."""
-    if upper <= lower or lower < 0:
-        raise ValueError("upper must be > lower, and lower non-negative.")
+    _check_range(lower, upper)
     return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
+
+
+def _check_range(lower: float, upper: float) -> None:
+    if upper <= lower:
+        raise ValueError("upper must be > lower.")
+    if lower < 0:
+        raise ValueError("lower must be non-negative.")
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a random number in [-max_delta, max_delta)."""
-    if not 0 <= max_delta <= 0.5:
-        raise ValueError("max_delta must be in [0, 0.5].")
+    if max_delta > 0.5:
+        raise ValueError("max_delta must be <= 0.5.")
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
     return adjust_hue(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
 def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_saturation` by a random factor in [lower, upper)."""
-    if upper <= lower or lower < 0:
-        raise ValueError("upper must be > lower, and lower non-negative.")
+    _check_range(lower, upper)
     return adjust_saturation(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
@@ -206,6 +250,8 @@ def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
     with name_scope(None, scope, [image]) as name:
         image = convert_to_tensor(image, name="image")
         rank = _at_least_3(image)
+        if rank not in (None, 3, 4):
+            raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
         if rank is None:
             return control_flow_ops.cond(
                 math_ops.equal(array_ops.rank(image), 3),
@@ -291,7 +337,7 @@ def _turned(image: Any, turn: Callable[[Tensor, int], Tensor]) -> Tensor:
         is_batch = math_ops.equal(array_ops.rank(image), 4)
         return control_flow_ops.cond(is_batch, lambda: turn(image, 1), lambda: turn(image, 0))
     if rank not in (3, 4):
-        raise ValueError(f"'image' must have 3 or 4 dimensions, got shape {image.shape}")
+        raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
     return turn(image, rank - 3)
 
 
@@ -348,7 +394,7 @@ def crop_to_bounding_box(
         image = _single_if_unknown(image)
         rank = _at_least_3(image)
         assert rank is not None
-        _check_fits(image, offset_height, offset_width, target_height, target_width)
+        image = _with_checks(image, _checks_of_part(image, offset_height, offset_width, target_height, target_width))
         batch = [0] * (rank - 3)
         made = apply_op(
             "Slice",
@@ -374,14 +420,15 @@ def _at_least_3(image: Tensor) -> int | None:
     return rank
 
 
-def _check_fits(image: Tensor, top: Any, left: Any, height: Any, width: Any) -> None:
-    for start, count, size, what in zip((top, left), (height, width), _size(image), ("height", "width"), strict=True):
-        if isinstance(start, int) and start < 0:
-            raise ValueError(f"offset_{what} must be >= 0.")
-        if isinstance(count, int) and count <= 0:
-            raise ValueError(f"target_{what} must be > 0.")
-        if all(isinstance(each, int) for each in (start, count, size)) and start + count > size:
-            raise ValueError(f"{what} must be >= target + offset.")
+def _checks_of_part(image: Tensor, top: Any, left: Any, height: Any, width: Any) -> list[Any]:
+    """The checks that a part lies inside of the image; those that can be made now are."""
+    sizes = _size(image)
+    offsets, targets = ((left, "width"), (top, "height")), ((width, "width"), (height, "height"))
+    checks = [_required(start >= 0, f"offset_{what} must be >= 0.") for start, what in offsets]
+    checks += [_required(size > 0, f"target_{what} must be > 0.") for size, what in targets]
+    for start, count, size, what in ((left, width, sizes[1], "width"), (top, height, sizes[0], "height")):
+        checks.append(_required(size >= start + count, f"{what} must be >= target + offset."))
+    return checks
 
 
 def pad_to_bounding_box(
@@ -394,11 +441,10 @@ def pad_to_bounding_box(
         assert rank is not None
         height, width = _size(image)
         after = target_height - offset_height - height, target_width - offset_width - width
-        for start, rest, what in zip((offset_height, offset_width), after, ("height", "width"), strict=True):
-            if isinstance(start, int) and start < 0:
-                raise ValueError(f"offset_{what} must be >= 0")
-            if isinstance(rest, int) and rest < 0:
-                raise ValueError(f"{what} must be <= target - offset")
+        places = (offset_height, after[0], "height"), (offset_width, after[1], "width")
+        checks = [_required(start >= 0, f"offset_{what} must be >= 0") for start, _, what in places]
+        checks += [_required(rest >= 0, f"{what} must be <= target - offset") for _, rest, what in reversed(places)]
+        image = _with_checks(image, checks)
         margins = [[0, 0]] * (rank - 3) + [[offset_height, after[0]], [offset_width, after[1]], [0, 0]]
         flat = joining.stack([each for pair in margins for each in pair])
         made = joining.pad(image, array_ops.reshape(flat, [rank, 2]))
@@ -410,6 +456,12 @@ def resize_image_with_crop_or_pad(image: TensorLike, target_height: Any, target_
     """Cut around the middle, or padded evenly with zeros, to the given size."""
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         image = _single_if_unknown(image)
+        if image.shape.ndims not in (3, 4):
+            raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
+        _at_least_3(image)
+        checks = [_required(target_width > 0, "target_width must be > 0."),
+                  _required(target_height > 0, "target_height must be > 0.")]  # fmt: skip
+        image = _with_checks(image, checks)
         height, width = _size(image)
         more_height, more_width = target_height - height, target_width - width
         cropped = crop_to_bounding_box(
@@ -518,14 +570,15 @@ def resize_images(
             size = _fitting(batch, size)
         if not isinstance(size, Tensor) and any(isinstance(each, Tensor) for each in size):
             size = joining.stack(size)
-        if not isinstance(size, Tensor) and [int(each) for each in size] == known:
-            return images
         try:
             size = convert_to_tensor(size, dtypes.int32, name="size")
         except TypeError as error:
             raise ValueError(f"'size' must be a 1-D int32 Tensor: {error}") from None
         if not size.shape.is_compatible_with([2]):
             raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
+        wanted = constant_value(size)
+        if wanted is not None and wanted.tolist() == known:
+            return images
         made = _resize(batch, size, method, align_corners)
         return array_ops.squeeze(made, [0]) if is_single else made
 
@@ -542,7 +595,7 @@ def _resize(images: Tensor, size: Any, method: Any, align_corners: bool) -> Tens
         return image_ops.resize_bicubic(images, size, align_corners)
     if method in (ResizeMethod.AREA, "area"):
         return image_ops.resize_area(images, size, align_corners)
-    raise ValueError(f"Resize method {method!r} is not implemented.")
+    raise ValueError(f"Resize method is not implemented: {method!r}")
 
 
 def _fitting(images: Tensor, size: Any) -> Tensor:
@@ -563,6 +616,11 @@ def resize_image_with_pad(
     """Resized without a change of the aspect ratio, and padded with zeros to the given size."""
     with name_scope(None, "resize_image_with_pad", [image]):
         image = _single_if_unknown(image)
+        if image.shape.ndims not in (3, 4):
+            raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
+        checks = [_required(target_width > 0, "target_width must be > 0."),
+                  _required(target_height > 0, "target_height must be > 0.")]  # fmt: skip
+        image = _with_checks(image, checks)
         is_single = image.shape.ndims == 3
         batch = array_ops.expand_dims(image, 0) if is_single else image
         shape = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)

@@ -244,6 +244,8 @@ def _crop_sampler(node: KernelNode) -> Function:
             raise invalid(f"image_size must contain 3 elements, got shape {list(image_size.shape)}")
         if boxes.ndim != 3 or boxes.shape[2] != 4:
             raise invalid(f"bounding boxes must be [batch, boxes, 4], got {list(boxes.shape)}")
+        if not float(covered) >= 0:
+            raise invalid(f"Min object covered must be non-negative: {float(covered)}")
         height, width = int(image_size[0]), int(image_size[1])
         if min(height, width) <= 0 or max(height, width) >= np.iinfo(np.int32).max:
             raise invalid(f"image height and width must be positive int32 numbers, got {height} and {width}")

@@ -303,7 +303,7 @@ class _Crops:
         if box_ind.shape != boxes.shape[:1]:
             raise invalid("box_ind has incompatible shape with boxes")
         if box_ind.size and (box_ind.min() < 0 or box_ind.max() >= shape[0]):
-            raise errors.OutOfRangeError.of(f"box_index has values outside [0, {shape[0]})")
+            raise errors.OutOfRangeError.of(f"box_index has values outside [0, batch_size); batch_size is {shape[0]}")
         self.height, self.width = int(shape[1]), int(shape[2])
         self.images = box_ind
         self.y = self._positions(boxes[:, 0], boxes[:, 2], self.height, rows)
