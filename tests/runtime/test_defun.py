@@ -45,7 +45,7 @@ def test_the_gradient_is_that_of_the_body_unless_the_declaration_says_otherwise(
 
 
 def test_declarations_that_do_not_fit_the_function_are_refused():
-    with pytest.raises(ValueError, match="takes 1 arguments, but 2 input types"):
+    with pytest.raises(ValueError, match="takes 1 arguments, but the number of specified input types is 2"):
         Defun(tf.float32, tf.float32)(lambda x: x)
     with pytest.raises(ValueError, match="argument defaults"):
         Defun(tf.float32)(lambda x=1: x)

@@ -214,7 +214,7 @@ def test_flatten_keeps_an_unknown_batch():
 
 
 def test_a_layer_says_what_is_wrong():
-    with pytest.raises(ValueError, match="must be known"):
+    with pytest.raises(ValueError, match="to be known"):
         tf.layers.dense(tf.placeholder(tf.float32, [2, None]), 3)
     with pytest.raises(ValueError, match="data_format"):
         tf.layers.conv2d(IMAGES, 4, 3, data_format="NHWC")

@@ -68,7 +68,7 @@ def test_batch_and_steps_may_be_unknown():
     found, last = run([outputs, state], {fed: INPUTS, lengths: LENGTHS})
     assert found.shape == (BATCH, STEPS, UNITS) and not found[1].any() and not last[1].any()
     np.testing.assert_array_equal(last[0], found[0, 3])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="sequence_length is not of the batch's size"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expected shape for Tensor sequence_length"):
         run(outputs, {fed: INPUTS, lengths: [1, 2]})
 
 
