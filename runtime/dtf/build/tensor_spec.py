@@ -121,7 +121,7 @@ class TensorSpec(TypeSpec):
         return Tensor
 
     @classmethod
-    def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
         """The same description, of another name."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
@@ -129,11 +129,6 @@ class TensorSpec(TypeSpec):
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
         """The known dtype and shape of a tensor."""
         return cls(tensor.shape, tensor.dtype, name or tensor.op.name)
-
-    @classmethod
-    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
-        """The same description, under another name if one is given."""
-        return cls(spec.shape, spec.dtype, name or spec.name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor or another description fits."""
