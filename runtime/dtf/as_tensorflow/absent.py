@@ -15,7 +15,6 @@ _DISTRIBUTE = (
     "strategies are not supported: use tf.train.replica_device_setter with a ClusterSpec, "
     "or tf.estimator.train_and_evaluate"
 )
-_RAGGED = "ragged tensors are not supported: pad with tf.data's padded_batch, or use a tf.SparseTensor"
 _TPU = "TPUs are not supported: use tf.estimator.Estimator and tf.train optimizers"
 _COMPILER = "no other compiler or format of models is supported: save a SavedModel with tf.saved_model"
 
@@ -25,7 +24,6 @@ REASONS = {
     "distribute": _DISTRIBUTE,
     "contrib.distribute": _DISTRIBUTE,
     "python.distribute": _DISTRIBUTE,
-    "python.ops.ragged": _RAGGED,
     "tpu": _TPU,
     "lite": _COMPILER,
     "contrib.lite": _COMPILER,

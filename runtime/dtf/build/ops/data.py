@@ -517,8 +517,13 @@ def _traced(function: Callable[..., Any], spec: Any, name: str) -> tuple[TracedF
 
     def body(*tensors: Tensor) -> Any:
         element = structure.packed(spec, tensors)
-        returned = function(*element) if isinstance(spec, tuple) else function(element)
-        return structure.converted(tuple(returned) if isinstance(returned, list) else returned)
+        returned = function(*element) if type(spec) is tuple else function(element)  # a namedtuple is one value
+        try:
+            return structure.converted(tuple(returned) if isinstance(returned, list) else returned)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Unsupported return value from function passed to {name.replace('_', '.')}(): {returned}. {error}"
+            ) from error
 
     def results_of(value: Any) -> list[Tensor]:
         made.append(structure.spec_of(value))
@@ -581,5 +586,11 @@ def _shape_tensor(shape: Any) -> Tensor:
 def _padding(value: Any, leaf: Any) -> Tensor:
     if value is None:
         value = "" if leaf.dtype == dtypes.string else np.zeros((), leaf.dtype.as_numpy_dtype)
-    return convert_to_tensor(value, leaf.dtype)
+    converted = convert_to_tensor(value, None if isinstance(value, Tensor) else leaf.dtype)
+    if converted.dtype.base_dtype != leaf.dtype:
+        raise TypeError(
+            f"Padding value tensor ({converted}) must have type {leaf.dtype.name}: it does not match the type of the "
+            f"component, {leaf}."
+        )
+    return converted
 

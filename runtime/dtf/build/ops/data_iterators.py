@@ -94,8 +94,7 @@ class Iterator:
         """The operation that begins a pass over `dataset`.
 
         Raises:
-          TypeError: its elements have another structure, or other dtypes.
-          ValueError: its elements' shapes do not fit.
+          TypeError: its elements have another structure, other dtypes, or shapes that do not fit.
         """
         mine, its = self._element_spec, dataset.element_spec
         if not structure.same_structure(mine, its) or structure.flat_types(mine) != structure.flat_types(its):
@@ -104,7 +103,7 @@ class Iterator:
             )
         for wanted, found in zip(structure.flatten(mine), structure.flatten(its), strict=True):
             if not wanted.shape.is_compatible_with(found.shape):
-                raise ValueError(
+                raise TypeError(
                     f"Expected output shapes compatible with {self.output_shapes!r} but got dataset with "
                     f"{dataset.output_shapes!r}."
                 )

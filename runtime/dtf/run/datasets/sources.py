@@ -128,8 +128,8 @@ def fixed_length_records(files: Sequence[str], header: int, record: int, footer:
             body = size - header - footer
             if body < 0 or body % record:
                 raise errors.InvalidArgumentError.of(
-                    f"Excepted file {path} to have a body of a multiple of {record} bytes, but it is {body} bytes "
-                    f"(a file of {size} bytes, a header of {header} and a footer of {footer})",
+                    f"Excluding the header ({header} bytes) and footer ({footer} bytes), input file \"{path}\" has "
+                    f"body length {body} bytes, which is not an exact multiple of the record length ({record} bytes).",
                 )
 
         with file_errors(path), _opened(path, compression) as file:
