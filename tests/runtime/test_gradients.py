@@ -95,7 +95,7 @@ def test_a_gradient_can_be_registered_and_put_in_the_place_of_another(graph):
 
 def test_wrong_arguments_are_refused():
     x = tf.placeholder(tf.float32, [2])
-    with pytest.raises(ValueError, match="2 grad_ys were passed for 1 ys"):
+    with pytest.raises(ValueError, match="Passed 2 grad_ys for 1 ys"):
         tf.gradients(x, x, [None, None])
     with pytest.raises(TypeError, match="must be floating"):
         tf.gradients(x, x, [tf.constant([1, 2])])

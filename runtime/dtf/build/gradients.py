@@ -140,7 +140,7 @@ def gradients(
     ys, xs, stops = _as_list(ys), _as_list(xs), _as_list(stop_gradients)
     given = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     if len(given) != len(ys):
-        raise ValueError(f"{len(given)} grad_ys were passed for {len(ys)} ys.")
+        raise ValueError(f"Passed {len(given)} grad_ys for {len(ys)} ys")
     if aggregation_method not in (None, 0, 1, 2):
         raise ValueError(f"Invalid aggregation_method specified {aggregation_method}.")
     with name_scope(name, _SCOPE, [*ys, *xs, *stops, *given]) as scope:

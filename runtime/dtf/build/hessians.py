@@ -6,6 +6,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/hessians
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from dtf.build.constant import constant
@@ -14,6 +15,7 @@ from dtf.build.gradients import gradients
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import joining
+from dtf.build.ops import math as math_ops
 from dtf.build.ops.control_flow import while_loop
 from dtf.build.ops.tensor_array import TensorArray
 from dtf.build.tensor import Tensor
@@ -69,3 +71,25 @@ def hessians(
             second.set_shape(x.shape.concatenate(x.shape))
             found.append(second)
     return found
+
+
+def _hessian_vector_product(ys: Any, xs: Sequence[Any], v: Sequence[Any]) -> list[Any]:
+    """The product of the second derivatives of the sum of `ys` by `xs` with vectors, without the whole matrix.
+
+    Args:
+      ys: a tensor, or a list.
+      xs: tensors.
+      v: a tensor of its shape for each x.
+
+    Raises:
+      ValueError: the numbers of `xs` and `v` differ.
+    """
+    if len(v) != len(xs):
+        raise ValueError(f"xs and v must have the same length: {len(xs)} and {len(v)}.")
+    firsts = gradients(ys, list(xs))
+    products = [
+        math_ops.multiply(first, array_ops.stop_gradient(each))
+        for first, each in zip(firsts, v, strict=True)
+        if first is not None
+    ]
+    return gradients(products, list(xs))

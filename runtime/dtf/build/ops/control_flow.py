@@ -200,7 +200,7 @@ def case(
 
 def _guarded(predicates: list[Tensor], last: Tensor, action: Callable[[], Any]) -> Callable[[], Any]:
     def guarded() -> Any:
-        words = "None of the conditions evaluated as True. Conditions: " + ", ".join(p.name for p in predicates)
+        words = "Input error: None of conditions evaluated as True: " + ", ".join(p.name for p in predicates)
         with control_dependencies([Assert(last, [words])]):
             return action()
 
@@ -210,7 +210,7 @@ def _guarded(predicates: list[Tensor], last: Tensor, action: Callable[[], Any]) 
 def _at_most_one(predicates: list[Tensor]) -> Operation:
     flags = apply_op("Cast", None, x=apply_op("Pack", "stack", values=predicates), DstT=dtypes.int32)
     true_count = apply_op("Sum", "num_true_conds", input=flags, reduction_indices=[0])
-    words = "More than one condition evaluated as True but exclusive=True. Conditions: "
+    words = "Input error: exclusive=True: more than 1 conditions evaluated as True: "
     return Assert(
         apply_op("Less", "at_most_one_true_cond", x=true_count, y=2),
         [words + ", ".join(predicate.name for predicate in predicates)],

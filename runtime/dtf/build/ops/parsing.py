@@ -82,6 +82,8 @@ def parse_example(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/io/parse_example
     """
+    if not features:
+        raise ValueError(f"Missing: features was {features}.")
     wanted = _Wanted(features)
     with name_scope(name, "ParseExample", [serialized]):
         serialized = convert_to_tensor(serialized, dtypes.string, name="serialized")

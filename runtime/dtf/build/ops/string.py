@@ -438,6 +438,9 @@ def _(op):
     if not axes.size:
         return [shape]
     dims = shape.as_list()
+    for axis in axes.ravel().tolist():
+        if not -len(dims) <= axis < len(dims):
+            raise ValueError(f"Invalid reduction dimension {axis} for input with {len(dims)} dimensions")
     reduced = {int(axis) % len(dims) for axis in axes.ravel()}
     if op.get_attr("keep_dims"):
         return [TensorShape([1 if axis in reduced else dim for axis, dim in enumerate(dims)])]

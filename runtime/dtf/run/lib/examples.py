@@ -15,7 +15,7 @@ import numpy as np
 from dtf.run.kernels.arguments import invalid
 from dtf.run.value_types import NumpyType, Scalar
 from dtf.wire import dtypes, limits
-from dtf.wire.dtypes import DType
+from dtf.wire.dtypes import DType, runtime_name
 from dtf.wire.pb import example_pb2
 from dtf.wire.strings import filled
 
@@ -101,7 +101,7 @@ def dense_column(feature: Feature, column: Column, shape: Sequence[int | None], 
         if values is None and not default.size and None not in shape:
             raise invalid(
                 f"{feature.where(row).rsplit(',', 1)[0].replace('Key', 'Feature')} (data type: "
-                f"{feature.dtype.name}) is required but could not be found."
+                f"{runtime_name(feature.dtype)}) is required but could not be found."
             )
     if shape and shape[0] is None:
         return _padded(feature, column, [size or 0 for size in shape[1:]], default)

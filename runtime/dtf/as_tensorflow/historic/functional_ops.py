@@ -1,0 +1,123 @@
+"""tensorflow.python.ops.functional_ops: branches and loops of functions of the graph's library.
+
+Owns If, While, For and the calls of single functions; `build.ops.functional` has map_fn, scan and folds. Functions are
+`function.Defun`s; tensors that they capture become further inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dtf.build.apply import apply_op
+from dtf.build.conversion import convert_to_tensor
+from dtf.build.default_graph import device
+from dtf.build.graph import Operation
+from dtf.build.ops.control_flow import while_loop
+from dtf.wire.pb import attr_value_pb2
+
+__all__ = ["For", "If", "While", "partitioned_call", "remote_call"]
+
+
+def _traced(function: Any, inputs: Sequence[Any]) -> Any:
+    return function._in_graph([each.dtype.base_dtype for each in inputs])
+
+
+def _reference(traced: Any) -> Any:
+    return attr_value_pb2.NameAttrList(name=traced.name)
+
+
+def _listed(outputs: Any) -> list[Any]:
+    if isinstance(outputs, Operation):
+        return []
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+
+
+def If(cond: Any, inputs: Sequence[Any], then_branch: Any, else_branch: Any, name: str | None = None) -> list[Any]:  # noqa: N802
+    """The results of one of two functions of the inputs.
+
+    Args:
+      cond: a scalar; a number is true unless 0, a string unless empty.
+      inputs: a list of tensors, the arguments of both functions.
+      then_branch, else_branch: functions with results of the same dtypes.
+      name: the name of the operation.
+
+    Raises:
+      ValueError: the functions capture different tensors.
+    """
+    given = [convert_to_tensor(each) for each in inputs]
+    first, second = _traced(then_branch, given), _traced(else_branch, given)
+    if list(first.captured) != list(second.captured):
+        raise ValueError("the branches of If capture different tensors: pass these as inputs")
+    return _listed(
+        apply_op(
+            "If", name, cond=cond, input=[*given, *first.captured], then_branch=_reference(first),
+            else_branch=_reference(second), Tout=[each.dtype.base_dtype for each in first.results],
+        )
+    )  # fmt: skip
+
+
+def While(input_: Sequence[Any], cond: Any, body: Any, name: str | None = None, hostmem: Any = None) -> list[Any]:  # noqa: N802
+    """The values of a loop: `body` of them is repeated as long as `cond` of them holds.
+
+    Args:
+      input_: a list of tensors, the first values.
+      cond: a function of the values with one scalar result.
+      body: a function of the values with values of the same dtypes.
+      name: the name of the operation.
+      hostmem: accepted; values are in host memory.
+
+    Raises:
+      ValueError: a function captures tensors.
+    """
+    given = [convert_to_tensor(each) for each in input_]
+    condition, step = _traced(cond, given), _traced(body, given)
+    if condition.captured or step.captured:
+        raise ValueError("the functions of While capture tensors: pass these as inputs")
+    return _listed(apply_op("While", name, input=given, cond=_reference(condition), body=_reference(step)))
+
+
+def For(  # noqa: N802
+    start: Any, limit: Any, delta: Any, inputs: Sequence[Any], body: Any, name: str | None = None,
+    hostmem: Any = None, rewrite_with_while: Any = None,
+) -> list[Any]:  # fmt: skip
+    """The values of a loop over start, start + delta ... below limit: `body(i, *values)` gives the next ones.
+
+    Args:
+      start, limit, delta: int32 scalars; delta is not 0.
+      inputs: a list of tensors, the first values.
+      body: a function of the counter and the values.
+      name: the name scope of the loop.
+      hostmem, rewrite_with_while: accepted; the loop is a `tf.while_loop`.
+    """
+    first, last, step = (convert_to_tensor(each) for each in (start, limit, delta))
+    given = [convert_to_tensor(each) for each in inputs]
+
+    def next_values(i: Any, *values: Any) -> list[Any]:
+        made = _listed(body(i, *values))
+        for value, result in zip(values, made, strict=True):
+            result.set_shape(value.shape)
+        return [i + step, *made]
+
+    found = while_loop(lambda i, *_: (last - i) * step > 0, next_values, [first, *given], name=name)
+    return list(found[1:])
+
+
+def remote_call(args: Sequence[Any], Tout: Sequence[Any], f: Any, target: str, name: str | None = None) -> list[Any]:  # noqa: N803
+    """The results of a function that runs on a device.
+
+    Args:
+      args: its arguments.
+      Tout: the dtypes of its results.
+      f: the function.
+      target: the device.
+      name: the name of the operation.
+    """
+    with device(target):
+        return partitioned_call(args, f, list(Tout), name=name)
+
+
+def partitioned_call(args: Sequence[Any], f: Any, tout: Any = None, name: str | None = None, **_: Any) -> list[Any]:
+    """The results of a function of the arguments."""
+    given = [convert_to_tensor(each) for each in args]
+    return _traced(f, given).call(given, name)
