@@ -330,7 +330,7 @@ def _give(values: Sequence[Value], keys: Sequence[str], rest: Rest | None, done:
 def dead_fetch(name: str) -> errors.InvalidArgumentError:
     """The error for a fetched tensor that control flow did not reach."""
     return errors.InvalidArgumentError.of(
-        f"Retval[0] does not have value: the tensor returned for {name} is in a branch that was not taken."
+        f"Retval[0] does not have value. The tensor returned for {name} was not valid: its branch was not taken."
     )
 
 
