@@ -75,7 +75,7 @@ def test_one_iterator_can_take_the_elements_of_several_datasets():
         assert rest(session, following) == [10, 11]
     with pytest.raises(TypeError, match="output types"):
         iterator.make_initializer(Dataset.from_tensors("text"))
-    with pytest.raises(ValueError, match="output shapes"):
+    with pytest.raises(TypeError, match="output shapes"):
         iterator.make_initializer(Dataset.from_tensors(np.zeros(2, np.int64)))
 
 
