@@ -204,7 +204,7 @@ class NumberKernels(test.TestCase):
         with self.cached_session():
             with self.assertRaisesRegex(ValueError, "Dimensions must be equal"):
                 math_ops.add(constant_op.constant([1, 2, 3]), constant_op.constant([1, 2]))
-            with self.assertRaisesOpError("Incompatible shapes: \\[3\\] vs. \\[2\\]"):
+            with self.assertRaisesOpError("Incompatible shapes|required broadcastable shapes"):
                 fed = array_ops.placeholder(dtypes.int32)
                 math_ops.add(fed, [1, 2]).eval({fed: [1, 2, 3]})
             with self.assertRaisesOpError("Integer division by zero"):
