@@ -33,7 +33,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(f"no function of version 2 is named {name!r}")
     import dtf
 
-    target = functools.reduce(getattr, words[0].split("."), dtf)
+    target: Any = dtf
+    for part in words[0].split("."):
+        target = getattr(target, part)
     fixed = {word.partition(":=")[0]: ast.literal_eval(word.partition(":=")[2]) for word in words[1:] if ":=" in word}
     pairs = [(word.partition("=")[0], word.partition("=")[2] or word) for word in words[1:] if ":=" not in word]
     names = dict(pairs)

@@ -325,7 +325,7 @@ class BoundedTensorSpec(TensorSpec):
             bound = np.array(value, dtype=self.dtype.as_numpy_dtype)
             if self.shape.is_fully_defined():
                 try:
-                    np.broadcast_to(bound, self.shape.as_list())
+                    np.broadcast_to(bound, [size or 0 for size in self.shape.as_list()])
                 except ValueError as error:
                     raise ValueError(
                         f"{word} is not compatible with shape. {word.capitalize()}: {bound}, shape: {self.shape}. "

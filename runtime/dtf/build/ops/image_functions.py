@@ -92,8 +92,8 @@ def _checked_grayscale(images: Tensor) -> Tensor:
     if images.shape.ndims < 2:
         raise ValueError(f"A grayscale image (shape {images.shape}) must be at least two-dimensional.")
     channels = images.shape.as_list()[-1]
-    is_gray = channels == 1 if channels is not None else math_ops.equal(array_ops.shape(images)[-1], 1)
-    return _with_checks(images, [_required(is_gray, "Last dimension of a grayscale image should be size 1.")])
+    has_one: Any = channels == 1 if channels is not None else math_ops.equal(array_ops.shape(images)[-1], 1)
+    return _with_checks(images, [_required(has_one, "Last dimension of a grayscale image should be size 1.")])
 
 
 def _required(condition: Any, message: str) -> Any:
@@ -138,8 +138,8 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma, for images whose values are taken as numbers in [0, 1]."""
-    check = _required(convert_to_tensor(gamma) >= 0 if isinstance(gamma, Tensor) else gamma >= 0,
-                      "Gamma should be a non-negative real number.")  # fmt: skip
+    is_allowed: Any = gamma >= 0 if isinstance(gamma, int | float) else convert_to_tensor(gamma) >= 0
+    check = _required(is_allowed, "Gamma should be a non-negative real number.")
     return _in_floats("adjust_gamma", image, lambda images: gain * _with_checks(images, [check]) ** gamma)
 
 
