@@ -24,14 +24,14 @@ def start(*command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_trainers_in_eighteen_styles_have_the_same_losses():
+def test_trainers_in_many_styles_have_the_same_losses():
     results = []
     for process in [start(PYTHON), start(sys.executable, "-m", "dtf")]:
         output, complaints = process.communicate(timeout=280)
         assert process.returncode == 0, complaints[-4000:]
         results.append(json.loads(output.strip().splitlines()[-1]))
     theirs, ours = results
-    assert theirs.keys() == ours.keys() and len(ours) == 18
+    assert theirs.keys() == ours.keys() and len(ours) == 23
     for name, losses in theirs.items():
         assert len(losses) >= 5 and np.isfinite(losses).all()
         np.testing.assert_allclose(ours[name], losses, rtol=2e-3, atol=2e-4, err_msg=name)

@@ -161,3 +161,17 @@ def test_a_program_that_is_all_hole_is_not_read(tmp_path, capsys):
     program.touch()
     os.truncate(program, 1 << 40)
     assert main([str(program)]) == 2 and "16 MB" in capsys.readouterr().err
+
+
+def test_names_that_the_program_sets_itself_are_its_own(tmp_path, capsys):
+    """As in tflearn, whose first module adds keys of collections that the others use."""
+    (tmp_path / "keys.py").write_text('import tensorflow as tf\ntf.GraphKeys.OWN = "own"\n')
+    (tmp_path / "use.py").write_text("import tensorflow as tf\nprint(tf.GraphKeys.OWN, tf.GraphKeys.OTHER)\n")
+    assert main([str(tmp_path / "keys.py"), str(tmp_path / "use.py")]) == 1
+    found = capsys.readouterr().out
+    assert "GraphKeys.OTHER is not supported" in found and "GraphKeys.OWN" not in found
+
+
+def test_a_module_that_is_not_installed_is_one_finding():
+    found = check_source("import scipy_of_nobody.misc\nimport scipy.misc\nscipy.misc.imread('x')\n")
+    assert any("scipy_of_nobody is not installed" in str(each) for each in found)

@@ -243,3 +243,27 @@ def test_a_prefetch_queue_gives_whole_batches_in_their_structure(pads):
         values = session.run(dequeued)
     assert values["image"].shape == (4, 8, 8, 3)
     np.testing.assert_array_equal(values["label"], Y[:4])
+
+
+def test_handlers_of_boxes_functions_and_backups_make_items():
+    decoder = slim.tfexample_decoder
+    sides = {f"box/{name}": [value] for name, value in (("ymin", 0.1), ("xmin", 0.2), ("ymax", 0.3), ("xmax", 0.4))}
+    example = tf.train.Example()
+    for name, values in sides.items():
+        example.features.feature[name].float_list.value.extend(values)
+    example.features.feature["label"].int64_list.value.append(7)
+    features = {name: tf.VarLenFeature(tf.float32) for name in [*sides, "none"]}
+    features["label"] = tf.FixedLenFeature([], tf.int64)
+    handlers = {
+        "boxes": decoder.BoundingBox(prefix="box/"),
+        "double": decoder.ItemHandlerCallback("label", lambda tensors: tensors["label"] * 2),
+        "kept": decoder.BackupHandler(decoder.Tensor("none"), decoder.Tensor("box/ymin")),
+    }
+    items = decoder.TFExampleDecoder(features, handlers)
+    made = dict(zip(items.list_items(), items.decode(example.SerializeToString()), strict=True))
+    with tf.Session() as session:
+        found = session.run(made)
+    np.testing.assert_allclose(found["boxes"], [[0.1, 0.2, 0.3, 0.4]], rtol=1e-6)
+    assert found["double"] == 14 and found["kept"] == pytest.approx([0.1])
+    with pytest.raises(ValueError, match="expects 4 keys"):
+        decoder.BoundingBox(["a"])

@@ -10,7 +10,7 @@ import sys
 import tokenize
 from collections.abc import Sequence
 
-from dtf.check.scan import check_source
+from dtf.check.scan import check_source, given_names
 
 _BYTES_MAX = 16 << 20
 
@@ -27,15 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("-q", "--quiet", action="store_true", help="no line about files without findings")
     options = parser.parse_args(arguments)
-    status = 0
+    status, sources = 0, {}
     for path in options.files:
         try:
-            source = _text(path)
+            sources[path] = _text(path)
         except (OSError, SyntaxError, ValueError, LookupError) as error:
             print(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
             status = 2
-            continue
-        findings = check_source(source, path)
+    given = {name for source in sources.values() for name in given_names(source)}
+    for path, source in sources.items():
+        findings = check_source(source, path, given)
         for finding in findings:
             print(finding)
         lacking = [finding for finding in findings if not finding.is_guarded]

@@ -23,7 +23,7 @@ from typing import Any
 
 from dtf.check import pitfalls
 
-__all__ = ["Finding", "check_source"]
+__all__ = ["Finding", "check_source", "given_names"]
 
 _TENSORFLOW = "tensorflow"
 _CATCHES = frozenset(
@@ -54,12 +54,13 @@ class Finding:
 TOO_DEEP = "an expression is nested too deeply to be read"
 
 
-def check_source(source: str, path: str = "<source>") -> list[Finding]:
+def check_source(source: str, path: str = "<source>", given: set[str] | None = None) -> list[Finding]:
     """The findings of a program, by line.
 
     Args:
       source: its text.
       path: its name in findings; modules in its folder belong to the program.
+      given: names that other files of the program set (`given_names`).
     """
     from dtf.as_tensorflow import importer
 
@@ -76,11 +77,29 @@ def check_source(source: str, path: str = "<source>") -> list[Finding]:
         return sorted(found)
     importer.install()
     scan = _Scan(path, tree)
+    scan.take(given_names(source) | (given or set()))
     try:
         scan.visit(tree)
     except RecursionError:
         return [Finding(path, 1, "syntax", TOO_DEEP)]
     return sorted(set(scan.findings))
+
+
+def given_names(source: str) -> set[str]:
+    """The names that a program sets on others' modules and classes: "GraphKeys.OWN" of `tf.GraphKeys.OWN = "own"`."""
+    try:
+        tree = ast.parse(source)
+    except (RecursionError, MemoryError, SyntaxError, ValueError):
+        return set()
+    found = set()
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
+                found.add(f"{target.value.attr}.{target.attr}")
+            elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                found.add(f"{target.value.id}.{target.attr}")
+    return found
 
 
 class _Scan(ast.NodeVisitor):
@@ -92,6 +111,7 @@ class _Scan(ast.NodeVisitor):
         self._guards = 0
         self._defined = {name for node in ast.walk(tree) for name in _bound_by(node)}
         self._inner: set[ast.AST] = set()
+        self._given: set[str] = set()
 
     # -- where names come from
 
@@ -162,6 +182,10 @@ class _Scan(ast.NodeVisitor):
         except OSError:
             pass
         return {name.removesuffix(".py") for name in names}
+
+    def take(self, given: set[str]) -> None:
+        """Names below `tensorflow` that a file of the program sets itself, as in `tf.GraphKeys.OWN = "own"`."""
+        self._given = given
 
     # -- names that are hidden, and names that may be absent
 
@@ -291,6 +315,8 @@ class _Scan(ast.NodeVisitor):
                 self._add(line, "python 3", f"there is no {dotted}: use {pitfalls.ATTRIBUTES[dotted]}")
             return
         parts = dotted.split(".")
+        if any(".".join(parts[-count:]) in self._given for count in range(2, len(parts))):
+            return
         value: Any = importlib.import_module(parts[0])
         for index, name in enumerate(parts[1:], 1):
             if not isinstance(value, types.ModuleType | type):

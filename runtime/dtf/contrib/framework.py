@@ -9,7 +9,7 @@ import dtf as tf
 from dtf.as_tensorflow.historic.decorators import deprecated, deprecated_arg_values, deprecated_args
 from dtf.as_tensorflow.historic.layer_utils import smart_cond, smart_constant_value
 from dtf.as_tensorflow.historic.tensor_util import is_tensor
-from dtf.build import nest
+from dtf.contrib import nest
 from dtf.contrib.arg_scopes import (
     add_arg_scope,
     arg_scope,

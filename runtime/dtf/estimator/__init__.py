@@ -45,3 +45,13 @@ from dtf.train.basic_session_run_hooks import (
     SummarySaverHook,
 )
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    from dtf import late
+
+    if name == "tpu":
+        return importlib.import_module("dtf.contrib.tpu")
+    raise late.missing("dtf.estimator", name)

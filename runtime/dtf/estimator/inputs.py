@@ -16,7 +16,44 @@ from dtf.build.graph import GraphKeys
 from dtf.build.ops.data import Dataset
 from dtf.wire import dtypes
 
-__all__ = ["numpy_input_fn"]
+__all__ = ["numpy_input_fn", "pandas_input_fn"]
+
+
+def pandas_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+    target_column: str = "target",
+) -> Callable[[], Any]:
+    """`numpy_input_fn` for a pandas DataFrame: a feature for each column.
+
+    Args:
+      x: a DataFrame.
+      y: a Series or a DataFrame of labels with the same index, or None.
+      target_column: accepted; the labels of a Series are one tensor.
+
+    Raises:
+      TypeError: `x` is not a DataFrame.
+      ValueError: `shuffle` is missing, or the index of `y` differs.
+    """
+    if not hasattr(x, "columns"):
+        raise TypeError(f"x must be a pandas DataFrame, not {type(x).__name__}")
+    if y is not None and not x.index.equals(y.index):
+        raise ValueError("Index for x and y are mismatched; give y the index of x")
+    columns = {name: _column(x[name]) for name in x.columns}
+    labels = y
+    if y is not None:
+        labels = {name: _column(y[name]) for name in y.columns} if hasattr(y, "columns") else _column(y)
+    return numpy_input_fn(columns, labels, batch_size, num_epochs, shuffle, queue_capacity, num_threads)
+
+
+def _column(series: Any) -> np.ndarray:
+    array = np.asarray(series)
+    return array if array.dtype.kind in "biufcS" else np.asarray([str(each) for each in array], object)
 
 
 def numpy_input_fn(

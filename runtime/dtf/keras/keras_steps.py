@@ -1,4 +1,4 @@
-"""The updates of Keras's optimizers that tf.train lacks: RMSprop, Adamax and Nadam, in plain operations.
+"""The updates of Keras's optimizers that tf.train lacks, in plain operations: momentum, RMSprop, Adamax and Nadam.
 
 Gradients of embeddings are applied as dense ones.
 
@@ -16,7 +16,7 @@ from dtf.build.ops.ordering import group
 from dtf.build.variables import Variable
 from dtf.train.optimizer import Optimizer
 
-__all__ = ["Adamax", "Nadam", "RMSprop"]
+__all__ = ["Adamax", "Momentum", "Nadam", "RMSprop"]
 
 
 class _Plain(Optimizer):
@@ -50,6 +50,21 @@ class _Plain(Optimizer):
 
     def _moved(self, grad: Any, var: Any) -> Any:
         raise NotImplementedError
+
+
+class Momentum(_Plain):
+    """Gradient descent with momentum, whose velocity has the learning rates of the steps that made it."""
+
+    _kept = ("momentum",)
+
+    def __init__(self, rate: Any, momentum: float, is_nesterov: bool, name: str) -> None:
+        super().__init__(rate, 0.0, name)
+        self._momentum, self._is_nesterov = momentum, is_nesterov
+
+    def _moved(self, grad: Any, var: Any) -> Any:
+        kept, step = self.get_slot(var, "momentum"), self._rate * grad
+        velocity = kept.assign(self._momentum * kept.read_value() - step)
+        return var.assign_add(self._momentum * velocity - step if self._is_nesterov else velocity)
 
 
 class RMSprop(_Plain):

@@ -31,7 +31,6 @@ from dtf.train.adagrad import AdagradOptimizer
 from dtf.train.adam import AdamOptimizer
 from dtf.train.ftrl import FtrlOptimizer
 from dtf.train.gradient_descent import GradientDescentOptimizer
-from dtf.train.momentum import MomentumOptimizer
 
 __all__ = [
     "Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD", "deserialize", "get",
@@ -207,7 +206,7 @@ class SGD(Optimizer):
     def _inner(self, rate: Any) -> train_optimizer.Optimizer:
         if not self.momentum:
             return GradientDescentOptimizer(rate, name=self._name)
-        return MomentumOptimizer(rate, self.momentum, use_nesterov=self.nesterov, name=self._name)
+        return keras_steps.Momentum(rate, self.momentum, self.nesterov, self._name)
 
 
 class Adam(Optimizer):

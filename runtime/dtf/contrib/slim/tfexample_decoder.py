@@ -5,12 +5,15 @@ Source: https://github.com/tensorflow/tensorflow/tree/r1.15/tensorflow/contrib/s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dtf as tf
 
-__all__ = ["Image", "ItemHandler", "SparseTensor", "TFExampleDecoder", "Tensor"]
+__all__ = [
+    "BackupHandler", "BoundingBox", "Image", "ItemHandler", "ItemHandlerCallback", "LookupTensor", "SparseTensor",
+    "TFExampleDecoder", "Tensor",
+]  # fmt: skip
 
 
 class ItemHandler:
@@ -70,6 +73,65 @@ class SparseTensor(ItemHandler):
         shape = keys_to_tensors[self._names[0]].dense_shape if self._shape is None else self._shape
         sparse = tf.SparseTensor(tf.expand_dims(indices, 1), values, tf.to_int64(shape))
         return tf.sparse_tensor_to_dense(sparse, self._default_value) if self._densify else sparse
+
+
+class ItemHandlerCallback(ItemHandler):
+    """An item that a function of the features' tensors makes."""
+
+    def __init__(self, keys: Any, func: Callable[[Mapping[str, Any]], Any]) -> None:
+        super().__init__(keys)
+        self._func = func
+
+    def tensors_to_item(self, keys_to_tensors: Mapping[str, Any]) -> Any:
+        """What the function returns."""
+        return self._func(keys_to_tensors)
+
+
+class BoundingBox(ItemHandler):
+    """Boxes [n, 4] of the features prefix + key: ymin, xmin, ymax, xmax."""
+
+    def __init__(self, keys: Any = None, prefix: str = "") -> None:
+        keys = ["ymin", "xmin", "ymax", "xmax"] if keys is None else list(keys)
+        if len(keys) != 4:
+            raise ValueError(f"BoundingBox expects 4 keys but got {len(keys)}")
+        super().__init__([prefix + key for key in keys])
+
+    def tensors_to_item(self, keys_to_tensors: Mapping[str, Any]) -> Any:
+        """The boxes."""
+        sides = [keys_to_tensors[key] for key in self.keys]
+        dense = [tf.sparse_tensor_to_dense(each) if isinstance(each, tf.SparseTensor) else each for each in sides]
+        return tf.stack([tf.reshape(each, [-1]) for each in dense], 1)
+
+
+class LookupTensor(Tensor):
+    """The entries of a table for a feature."""
+
+    def __init__(
+        self, tensor_key: str, table: Any, shape_keys: Any = None, shape: Any = None, default_value: Any = ""
+    ) -> None:
+        super().__init__(tensor_key, shape_keys, shape, default_value)
+        self._table = table
+
+    def tensors_to_item(self, keys_to_tensors: Mapping[str, Any]) -> Any:
+        """The entries."""
+        return self._table.lookup(super().tensors_to_item(keys_to_tensors))
+
+
+class BackupHandler(ItemHandler):
+    """The item of one handler, or of another where the first one is empty."""
+
+    def __init__(self, handler: ItemHandler, backup: ItemHandler) -> None:
+        for each in (handler, backup):
+            if not isinstance(each, ItemHandler):
+                raise ValueError(f"BackupHandler takes two ItemHandlers, not {type(each).__name__}")
+        super().__init__([*handler.keys, *backup.keys])
+        self._handler, self._backup = handler, backup
+
+    def tensors_to_item(self, keys_to_tensors: Mapping[str, Any]) -> Any:
+        """The item."""
+        item = self._handler.tensors_to_item(keys_to_tensors)
+        is_empty = tf.equal(tf.reduce_prod(tf.shape(item)), 0)
+        return tf.cond(is_empty, lambda: self._backup.tensors_to_item(keys_to_tensors), lambda: item)
 
 
 class Image(ItemHandler):
