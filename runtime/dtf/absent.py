@@ -72,6 +72,7 @@ ABSENT = {
     "train.do_quantize_training_on_graphdef": _QUANTIZED,
     "test.StubOutForTesting": "use unittest.mock",
     "contrib.distribute": _STRATEGY,
+    "keras.applications": "build the network from tf.keras.layers, or use tf.contrib.slim.nets",
     "contrib.eager": _EAGER,
 }
 

@@ -40,7 +40,6 @@ REASONS = {
     "contrib.cluster_resolver": "addresses come from TF_CONFIG or flags: use tf.train.ClusterSpec",
     "contrib.mixed_precision": "loss scales are not supported: multiply the loss and divide the gradients",
     "contrib.memory_stats": "memory is not counted by devices: use resource.getrusage in tf.py_func",
-    "keras.applications": "ready models are not here: build the network from tf.keras.layers, or use contrib.slim.nets",
     "tools": "TensorFlow's tools are programs of their own: use tensorflow.python.tools.freeze_graph",
     "contrib.all_reduce": "use tf.train.AllReduceOptimizer, which dtf has beside TensorFlow's names",
     "python.ops.gen_xla_ops": _COMPILER,

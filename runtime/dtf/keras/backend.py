@@ -238,6 +238,10 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reduce_prod(x, axis, keepdims)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("dtf.keras.more_backend").__all__})
+
+
 def __getattr__(name: str) -> Any:
     more = importlib.import_module("dtf.keras.more_backend")
     if name in more.__all__:

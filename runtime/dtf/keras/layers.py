@@ -408,8 +408,15 @@ def _product(sizes: Any) -> int:
     return product
 
 
+_MORE = ("dtf.keras.more_layers", "dtf.keras.recurrent", "dtf.keras.wrappers")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name for each in _MORE for name in importlib.import_module(each).__all__)})
+
+
 def __getattr__(name: str) -> Any:
-    for module in ("dtf.keras.more_layers", "dtf.keras.recurrent", "dtf.keras.wrappers"):
+    for module in _MORE:
         found = importlib.import_module(module)
         if name in found.__all__:
             return getattr(found, name)

@@ -122,6 +122,10 @@ _BY_NAME: dict[str, Metric] = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("dtf.keras.metric_objects").__all__})
+
+
 def __getattr__(name: str) -> Any:
     objects = importlib.import_module("dtf.keras.metric_objects")
     if name in objects.__all__:
