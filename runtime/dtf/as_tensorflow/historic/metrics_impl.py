@@ -17,11 +17,11 @@ def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: s
 
 def _remove_squeezable_dimensions(predictions: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
     """(predictions, labels, weights) without a last dimension of size 1 that the others lack."""
-    ranks = predictions.shape.ndims, None if labels is None else labels.shape.ndims
-    if None not in ranks and labels is not None:
-        if ranks[0] == ranks[1] + 1 and predictions.shape[-1].value == 1:
+    one, other = predictions.shape.ndims, None if labels is None else labels.shape.ndims
+    if one is not None and other is not None:
+        if one == other + 1 and predictions.shape[-1].value == 1:
             predictions = squeeze(predictions, [-1])
-        elif ranks[1] == ranks[0] + 1 and labels.shape[-1].value == 1:
+        elif other == one + 1 and labels.shape[-1].value == 1:
             labels = squeeze(labels, [-1])
     rank = predictions.shape.ndims
     if weights is not None and rank is not None and weights.shape.ndims == rank + 1:
