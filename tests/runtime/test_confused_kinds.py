@@ -173,3 +173,17 @@ def test_an_exit_without_a_loop_is_refused():
     out = g.node("Exit", g.node("Exit", loop, T=dtypes.float32), T=dtypes.float32)
     error = outcome(g.graph_def, out)
     assert isinstance(error, errors.InvalidArgumentError)
+
+
+def test_a_variant_where_an_op_wants_a_string_is_refused():
+    g = GraphBuilder()
+    variant = g.node("OptionalNone")
+    name = g.node("DeserializeSparse", variant, dtype=dtypes.float32, Tserialized=dtypes.variant)
+    assert isinstance(outcome(g.graph_def, name), errors.InvalidArgumentError)
+
+
+def test_a_string_that_is_not_the_message_that_an_op_wants_is_refused():
+    g = GraphBuilder()
+    tag, text = g.const(np.array(b"t", object)), g.const(np.array(b"\xff\xff", object))
+    name = g.node("TensorSummaryV2", tag, g.const(np.float32(1)), text, T=dtypes.float32)
+    assert isinstance(outcome(g.graph_def, name), errors.InvalidArgumentError)

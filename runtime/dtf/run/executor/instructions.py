@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from dtf.run import kernels
 from dtf.run.devices.backends import device_type_of
@@ -26,6 +27,7 @@ from dtf.wire.names import CONTROL, parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_node
 from dtf.wire.pb import graph_pb2, node_def_pb2
 from dtf.wire.registry import UnknownNameError
+from dtf.wire.variants import is_variant
 
 __all__ = [
     "ALIASES", "MERGES", "RECVS", "SENDS", "Instruction", "in_running_order", "is_loop", "read_graph", "single",
@@ -225,7 +227,7 @@ def _plain(words: str) -> str:
     )
 
 
-_OF_ARGUMENTS = (ValueError, TypeError, IndexError, OverflowError)
+_OF_ARGUMENTS = (ValueError, TypeError, IndexError, OverflowError, DecodeError)
 
 
 def with_node(error: BaseException, node: kernels.KernelNode) -> errors.OpError:
@@ -267,7 +269,8 @@ def _unsuitable(error: Exception, node: kernels.KernelNode) -> str:
 
 def _is_value(thing: object) -> bool:
     """Whether the thing is a value of a step. A peer's graph may lead each kind to any op."""
-    return isinstance(thing, (np.ndarray, np.generic, ResourceHandle)) or type(thing).__module__.startswith(_STATE)
+    is_plain = isinstance(thing, (np.ndarray, np.generic, ResourceHandle))
+    return is_plain or is_variant(thing) or type(thing).__module__.startswith(_STATE)
 
 
 _STATE = "dtf.run.state."
