@@ -69,6 +69,10 @@ class GFile:
     def __iter__(self) -> Iterator[Any]:
         return self
 
+    def next(self) -> Any:
+        """The next line. Raises StopIteration at the end."""
+        return self.__next__()
+
     def __next__(self) -> Any:
         line = self.readline()
         if not line:
@@ -80,9 +84,20 @@ class GFile:
         with file_errors(self._name):
             self._opened("w").write(file_content.encode() if isinstance(file_content, str) else file_content)
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> None:
-        """Moves to a place counted in bytes."""
-        self._opened("r").seek(offset, whence)
+    def seek(self, offset: int | None = None, whence: int = os.SEEK_SET, position: int | None = None) -> None:
+        """Moves to a place counted in bytes; `position` is the older name of `offset`.
+
+        Raises:
+          TypeError: neither is given.
+        """
+        place = offset if position is None else position
+        if place is None:
+            raise TypeError("seek(): offset argument required")
+        self._opened("r").seek(place, whence)
+
+    def seekable(self) -> bool:
+        """Whether `seek` is possible: always."""
+        return True
 
     def tell(self) -> int:
         """The current place in bytes."""

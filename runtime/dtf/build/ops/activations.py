@@ -144,10 +144,12 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     return apply_op("Softsign", name, features=features)
 
 
-def swish(features: TensorLike) -> Tensor:
-    """features * sigmoid(features). arXiv 1710.05941."""
+def swish(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
+    """features * sigmoid(beta * features). arXiv 1710.05941."""
     features = convert_to_tensor(features, name="features")
-    return features * math_ops.sigmoid(features)
+    if isinstance(beta, float) and beta == 1.0:
+        return features * math_ops.sigmoid(features)
+    return features * math_ops.sigmoid(convert_to_tensor(beta, features.dtype) * features)
 
 
 def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:

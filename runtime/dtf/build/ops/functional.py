@@ -36,6 +36,7 @@ def map_fn(
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str | None = None,
+    fn_output_signature: Any = None,
 ) -> Any:
     """Stacks `fn(element)` for the elements along the first dimension of `elems`.
 
@@ -48,12 +49,15 @@ def map_fn(
       swap_memory: accepted; dtf does not swap memory.
       infer_shape: whether all results have one static shape.
       name: a name scope.
+      fn_output_signature: the newer form of `dtype`; TensorSpecs stand for their dtypes.
 
     Returns:
       Results with a first dimension of the number of elements, in the structure of `dtype`.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/map_fn
     """
+    if fn_output_signature is not None:
+        dtype = nest.map_structure(lambda each: getattr(each, "dtype", each), fn_output_signature)
     with name_scope(name, "map", nest.flatten(elems)):
         elements = _Elements(elems)
         dtype = elements.dtypes if dtype is None else dtype
