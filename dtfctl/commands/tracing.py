@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +44,6 @@ def add_to(group: click.Group) -> None:
         waits, and the critical path.
         """
         import json
-        import os
 
         from dtfctl.trace.explain import explain
         from dtfctl.trace.perfetto import document
@@ -56,9 +56,7 @@ def add_to(group: click.Group) -> None:
             print(text)
             return
         path = output or f"{chosen.name}-trace.json"
-        with open(f"{path}.part", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(f"{path}.part", path)
+        write_whole(path, text)
         size = f"{os.stat(path).st_size / 1e6:.1f} MB"
         say(f"wrote {path} ({size}): {len(found.steps)} steps; open it at https://ui.perfetto.dev")
 
@@ -134,3 +132,16 @@ def traced(cluster: Cluster, steps: int, timeout_s: float, say: Callable[[str], 
         raise TraceImpossible(f"{cluster.name}: {why}")
     helpers = [name for name in statuses if run.plan.has_task(name) and run.plan.task(name).job.stops_last]
     return trace_of(cluster.name, answers, clocks, missing, helpers)
+
+
+def write_whole(path: str, text: str) -> None:
+    """Writes a file so that it is complete or absent. Raises OSError.
+
+    A device or a pipe, such as /dev/null, is written to: a rename would put a file in its place.
+    """
+    is_device = os.path.exists(path) and not os.path.isfile(path)
+    aside = path if is_device else f"{path}.part"
+    with open(aside, "w", encoding="utf-8") as file:
+        file.write(text)
+    if not is_device:
+        os.replace(aside, path)

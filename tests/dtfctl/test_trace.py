@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from dataclasses import replace
 
 import pytest
 
+from dtfctl.commands.tracing import write_whole
 from dtfctl.errors import TraceUnreadable
 from dtfctl.trace.critical_path import COMPUTE, FEED, OVERHEAD, SERVE, TRANSFER, WAIT, critical_path
 from dtfctl.trace.documents import TRACED, trace_of
@@ -234,3 +237,14 @@ def test_an_explanation_survives_its_way_through_a_file():
 def test_another_file_is_refused_in_words(other):
     with pytest.raises(TraceUnreadable, match="not a file of dtfctl trace"):
         explanation_of(other)
+
+
+def test_a_pipe_or_device_must_be_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(str(tmp_path / "pipe"), "text")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    write_whole(str(tmp_path / "file"), "text")
+    assert sorted(os.listdir(tmp_path)) == ["file", "pipe"]

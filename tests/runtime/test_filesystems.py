@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import stat
 import uuid
 from pathlib import Path
 
@@ -117,6 +119,16 @@ def works_in(folder: str) -> None:
 def test_a_file_url_must_name_local_files(tmp_path):
     works_in(f"file://{tmp_path}/x")
     assert (tmp_path / "x" / "m-3.index").is_file()
+
+
+def test_a_pipe_or_device_must_be_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    tf.train.write_graph(tf.Graph(), str(tmp_path), "pipe")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert b"versions" in os.read(reader, 10000)
+    os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 def test_what_fsspec_reaches_must_hold_all_kinds_of_files():

@@ -161,7 +161,14 @@ def _bytes_left(file: Any) -> int:
 
 
 def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file aside, syncs and renames it, so that it is complete or as it was before. Raises OSError."""
+    """Writes a file aside, syncs and renames it, so that it is complete or as it was before. Raises OSError.
+
+    A device or a pipe, such as /dev/null, is written to: a rename would put a file in its place.
+    """
+    if filesystems.is_device(path):
+        with filesystems.open(path, "wb") as device:
+            device.write(data)
+        return
     with written_aside(path, data) as aside:
         filesystems.replace(aside, path)
 

@@ -32,9 +32,9 @@ from dtf.wire.file_system import FileSystem, Status
 from dtf.wire.fsspec_files import file_system
 
 __all__ = [
-    "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "isdir",
-    "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "remove", "replace", "rmdir", "rmtree", "scheme_of",
-    "stat", "sync", "walk",
+    "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "is_device",
+    "isdir", "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "read_regular", "remove", "replace",
+    "rmdir", "rmtree", "scheme_of", "stat", "sync", "walk",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -90,6 +90,18 @@ def open(path: Path, mode: str = "r", encoding: str | None = None) -> Any:
     """A file object, as Python's own `open` gives it. Raises OSError."""
     system, inner = _system(path)
     return system.open(inner, mode, encoding)
+
+
+def is_device(path: Path) -> bool:
+    """Whether a local path is there and neither a regular file nor a folder: a device, a pipe, a socket."""
+    system, inner = _system(path)
+    if system is not _LOCAL:
+        return False
+    try:
+        mode = os.stat(inner).st_mode
+    except OSError:
+        return False
+    return not _stat.S_ISREG(mode) and not _stat.S_ISDIR(mode)
 
 
 def read_regular(path: Path) -> bytes:
