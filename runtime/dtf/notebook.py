@@ -78,7 +78,7 @@ def scalars(logdir: str) -> dict[str, dict[str, list[tuple[int, float]]]]:
     from dtf.train import summary_iterator
 
     found: dict[str, dict[str, dict[int, float]]] = {}
-    for place, _, names in os.walk(logdir):
+    for place, _, names in filesystems.walk(logdir):
         for name in sorted(names):
             if "tfevents" not in name:
                 continue

@@ -6,22 +6,16 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/datas
 from __future__ import annotations
 
 import os
-import pickle
 from typing import Any
 
 import numpy as np
 
+from dtf.keras.data_files import found, read_bytes, read_npz, read_pickle
+from dtf.wire.decompress import decompress
+
 __all__ = ["boston_housing", "cifar10", "cifar100", "fashion_mnist", "imdb", "mnist", "reuters"]
 
 Arrays = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
-def _found(path: str) -> str:
-    folder = os.path.join(os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras")), "datasets")
-    whole = path if os.path.isabs(path) else os.path.join(folder, path)
-    if not os.path.exists(whole):
-        raise FileNotFoundError(f"{whole} does not exist; put the file there, as datasets are not downloaded")
-    return whole
 
 
 class mnist:  # noqa: N801  (TensorFlow's name of a module)
@@ -30,8 +24,8 @@ class mnist:  # noqa: N801  (TensorFlow's name of a module)
     @staticmethod
     def load_data(path: str = "mnist.npz") -> Arrays:
         """((x, y) to train, (x, y) to test) of images [n, 28, 28]."""
-        with np.load(_found(path), allow_pickle=False) as file:
-            return (file["x_train"], file["y_train"]), (file["x_test"], file["y_test"])
+        file = read_npz(found(path))
+        return (file["x_train"], file["y_train"]), (file["x_test"], file["y_test"])
 
 
 class fashion_mnist:  # noqa: N801
@@ -40,11 +34,10 @@ class fashion_mnist:  # noqa: N801
     @staticmethod
     def load_data() -> Arrays:
         """((x, y) to train, (x, y) to test) of images [n, 28, 28]."""
-        import gzip
-
         def read(name: str, skip: int) -> np.ndarray:
-            with gzip.open(_found(os.path.join("fashion-mnist", f"{name}.gz"))) as file:
-                return np.frombuffer(file.read(), np.uint8, offset=skip)
+            path = found(os.path.join("fashion-mnist", f"{name}.gz"))
+            data = decompress(read_bytes(path), "GZIP", path)
+            return np.frombuffer(data, np.uint8, offset=skip)
 
         def pair(part: str) -> tuple[np.ndarray, np.ndarray]:
             labels = read(f"{part}-labels-idx1-ubyte", 8)
@@ -54,8 +47,7 @@ class fashion_mnist:  # noqa: N801
 
 
 def _cifar(path: str, label: str) -> tuple[np.ndarray, np.ndarray]:
-    with open(path, "rb") as file:
-        data = pickle.load(file, encoding="bytes")
+    data = read_pickle(read_bytes(path), path)
     images = np.asarray(data[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return images, np.asarray(data[label.encode()]).reshape(-1, 1)
 
@@ -66,7 +58,7 @@ class cifar10:  # noqa: N801
     @staticmethod
     def load_data() -> Arrays:
         """((x, y) to train, (x, y) to test) of images [n, 32, 32, 3]."""
-        folder = _found("cifar-10-batches-py")
+        folder = found("cifar-10-batches-py")
         parts = [_cifar(os.path.join(folder, f"data_batch_{number}"), "labels") for number in range(1, 6)]
         train = (np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]))
         return train, _cifar(os.path.join(folder, "test_batch"), "labels")
@@ -78,7 +70,7 @@ class cifar100:  # noqa: N801
     @staticmethod
     def load_data(label_mode: str = "fine") -> Arrays:
         """((x, y) to train, (x, y) to test) of images [n, 32, 32, 3]."""
-        folder, label = _found("cifar-100-python"), f"{label_mode}_labels"
+        folder, label = found("cifar-100-python"), f"{label_mode}_labels"
         return _cifar(os.path.join(folder, "train"), label), _cifar(os.path.join(folder, "test"), label)
 
 
@@ -88,8 +80,8 @@ class boston_housing:  # noqa: N801
     @staticmethod
     def load_data(path: str = "boston_housing.npz", test_split: float = 0.2, seed: int = 113) -> Arrays:
         """((x, y) to train, (x, y) to test) of 13 numbers."""
-        with np.load(_found(path), allow_pickle=False) as file:
-            x, y = file["x"], file["y"]
+        file = read_npz(found(path))
+        x, y = file["x"], file["y"]
         order = np.arange(len(x))
         np.random.RandomState(seed).shuffle(order)
         x, y, count = x[order], y[order], int(len(x) * (1 - test_split))
@@ -112,8 +104,8 @@ class _Texts:
     ) -> Arrays:  # fmt: skip
         """((x, y) to train, (x, y) to test): lists of numbers, and labels."""
         random = np.random.RandomState(cls._seed if seed is None else seed)
-        with np.load(_found(path or cls._file), allow_pickle=True) as file:
-            parts = [(file[f"x{end}"], file[f"y{end}"]) for end in (["_train", "_test"] if not cls._split else [""])]
+        file = read_npz(found(path or cls._file))
+        parts = [(file[f"x{end}"], file[f"y{end}"]) for end in (["_train", "_test"] if not cls._split else [""])]
         shuffled = []
         for x, y in parts:
             order = np.arange(len(x))
@@ -142,9 +134,8 @@ class _Texts:
         """word -> number."""
         import json
 
-        with open(_found(path or cls._index)) as file:
-            found: dict[str, int] = json.load(file)
-            return found
+        index: dict[str, int] = json.loads(read_bytes(found(path or cls._index)))
+        return index
 
 
 class imdb(_Texts):  # noqa: N801
