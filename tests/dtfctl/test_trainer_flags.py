@@ -81,7 +81,7 @@ def test_the_command_writes_a_file_that_validates(tmp_path, monkeypatch):
     (tmp_path / "old.py").write_text("print 'x'\n")
     refusal = run(commands, ["init", "old.py", "old.yaml"]).output
     assert "old.py:1: Missing parentheses in call to 'print'" in refusal and "python -m dtf.check old.py" in refusal
-    assert "none.py: No such file" in run(commands, ["init", "none.py", "old.yaml"]).output
+    assert "wrote none.py, a training to start from" in run(commands, ["init", "none.py", "old.yaml"]).output
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_missing_file_and_a_folder_that_cannot_be_made_are_named(tmp_path):
     with pytest.raises(errors.NotFoundError, match="nowhere"):
         list(read_records(str(tmp_path / "nowhere")))
     (tmp_path / "file").write_text("")
-    with pytest.raises(errors.NotFoundError, match="file"):
+    with pytest.raises(errors.FailedPreconditionError, match="file"):
         EventsWriter(str(tmp_path / "file" / "logs"))
     with pytest.raises(errors.AlreadyExistsError, match="file"):
         EventsWriter(str(tmp_path / "file"))

@@ -20,6 +20,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dtf.wire import forks
+
 SENT, RECEIVED = "sent", "received"
 CALLERS = "callers"
 """The peer of requests that come in: who calls is not known by name."""
@@ -76,6 +78,7 @@ class Measures:
         self.stale_sum = 0
         self.stale_max = 0
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._traffic: dict[tuple[str, str, str], Traffic] = {}
         self._calls: dict[str, Durations] = {}
         self._questions: dict[str, Callable[[], Iterable[tuple[str, float]]]] = {}

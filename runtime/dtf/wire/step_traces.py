@@ -14,6 +14,8 @@ import threading
 import time
 from typing import Any
 
+from dtf.wire import forks
+
 STEPS_MAX = 100
 PAUSE_MAX = 1000
 PLANS_MAX = 16
@@ -55,6 +57,7 @@ class Wish:
         self.is_fulfilled = False
         self._nodes = 0
         self._lock = threading.Lock()
+        forks.renew_in_child(self, "_lock")
         self._plans: dict[tuple[str, ...], _Traced] = {}
         self._ended_ns: dict[int, int] = {}
 
