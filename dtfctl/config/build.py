@@ -427,7 +427,7 @@ class _Builder:
         target = found[kind].value
         if kind == "probe":
             kind, target = target, ""
-        if kind == "file":
+        if kind == "file" and not target.startswith("{checkpoint_dir}"):  # which is absolute once it is filled in
             target = os.path.normpath(self._folder / os.path.expanduser(target))
         if kind in ("grpc", "tcp") and ports.way == "none":
             raise node.at.error(f'{key} by {kind} needs a port, and "port" is "none"')

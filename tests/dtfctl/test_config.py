@@ -14,6 +14,7 @@ from dtfctl.config import load, parse, schema
 from dtfctl.config.resolved import document
 from dtfctl.config.source import write_yaml
 from dtfctl.errors import ConfigError
+from dtfctl.plan.expand import fill_path
 from dtfctl.values import plan as plans
 from dtfctl.values.plan import ClusterPlan, Limits, LogPolicy, Notify, Place, Probe, RestartPolicy, Secret
 from dtfctl.wire.typed import from_document
@@ -189,6 +190,14 @@ def test_a_task_may_differ_from_its_job():
     tasks = list(plan_of(text).tasks())
     assert [task.settings.grace_period_s for task in tasks] == [5.0, 1.0, 1.0]
     assert [task.settings.program for task in tasks] == ["x", "y", "y"]
+
+
+def test_the_file_of_a_probe_may_be_in_the_checkpoint_dir():
+    text = HEAD + "checkpoint_dir: c\njobs: {a: {readiness: {file: '{checkpoint_dir}/x'}}, b: {readiness: {file: y/x}}}"
+    made = plan_of(text)
+    addresses = dict.fromkeys(("a:0", "b:0"), "h:1")
+    files = [fill_path(task.job.settings.readiness.target, made, task, addresses) for task in made.tasks()]
+    assert files == ["/cluster/c/x", "/cluster/y/x"]
 
 
 def test_the_kind_of_a_probe_takes_the_place_of_another_kind():
