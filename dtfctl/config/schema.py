@@ -11,7 +11,7 @@ from typing import Any
 
 from dtfctl.config import values
 from dtfctl.config.kinds import AnyKind, Key, Kind, Section, Table
-from dtfctl.values.plan import DTF, INSTALLED, POLICIES, PROGRESS, SUCCESS_RULES
+from dtfctl.values.plan import DTF, INSTALLED, POLICIES, PROGRESS, SCOPES, SUCCESS_RULES
 
 REPLICAS_MAX = 10_000
 PROBES = ("grpc", "tcp", "none")
@@ -82,6 +82,9 @@ RESTART = Section(
             values.CODES,
             "For the policy exit-code: the statuses that are retried; a signal n counts as 128 + n.",
             "128-255",
+        ),
+        "scope": Key(
+            values.word(*SCOPES), "Which running tasks restart with it: itself alone, its job, or the cluster.", "task"
         ),
     },
     short="policy",

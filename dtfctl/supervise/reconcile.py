@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dtfctl.supervise import planned_ends
 from dtfctl.supervise.restart import Decision, decide
 from dtfctl.values import state
-from dtfctl.values.plan import ALL, ANY, ClusterPlan, Task
+from dtfctl.values.plan import ALL, ANY, CLUSTER, TASK, ClusterPlan, Task
 from dtfctl.values.statuses import Statuses
 from dtfctl.values.task import TaskStatus, Then
 from dtfctl.values.word import Word
@@ -126,6 +126,16 @@ def reconcile(desired: Desired, observed: Statuses, now: float, jitter: Callable
     leaving = (name for name in desired.leaving if name in observed)
     names = observed.in_order({*observed.restless(), *held, *leaving})
     return _keep_up(desired, [desired.task(name) for name in names], observed, now)
+
+
+def companions(plan: ClusterPlan, task: Task, observed: Statuses) -> list[str]:
+    """The tasks that restart with one that is restarted after its end: those of its restart scope that run."""
+    scope = task.settings.restart.scope
+    if scope == TASK:
+        return []
+    tasks = (other for other in plan.tasks() if other.name != task.name and not other.job.is_sidecar)
+    names = {other.name for other in tasks if scope == CLUSTER or other.job.name == task.job.name}
+    return [name for name in observed.in_state(*state.ALIVE) if name in names and not observed[name].renew]
 
 
 def troubles(observed: Mapping[str, TaskStatus]) -> list[TaskStatus]:

@@ -32,7 +32,7 @@ from dtfctl.plan.diff import Change, Effect, Given, between
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
 from dtfctl.supervise import host_failover, planned_ends
-from dtfctl.supervise.reconcile import FAILED, STOPPED, Action, Desired, Verb, reconcile, verdict
+from dtfctl.supervise.reconcile import FAILED, STOPPED, Action, Desired, Verb, companions, reconcile, verdict
 from dtfctl.supervise.restart import remembering
 from dtfctl.values import state
 from dtfctl.values.history import Happening
@@ -410,6 +410,9 @@ class Supervisor:
                 status = remembering(status, action.decision)
         self._put(status)
         self._note(action.task, action.verb, action.cause)
+        if action.verb == Verb.RETRY:
+            found = companions(self.run.actual, self.run.task(action.task), self.statuses)
+            self._renew(found, f"restarts with {action.task}")
 
     def _stop(self, status: TaskStatus) -> None:
         """Signals a stopping task, as far as its end has come."""

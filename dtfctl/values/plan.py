@@ -56,13 +56,17 @@ LOCALHOST = "localhost"
 LOOPBACK = "127.0.0.1"
 
 
+TASK, JOB, CLUSTER = SCOPES = ("task", "job", "cluster")
+
+
 @dataclass(frozen=True)
 class RestartPolicy:
     """When an ended task is started again. At most `attempts` restarts within `window_s`; the n-th waits
     `backoff_s * 2**(n-1)`, at most `backoff_max_s`, and up to the part `jitter` longer; a task that was ready for
     `healthy_s` begins anew. With the policy exit-code only exits within `codes` (first, last) are tried again, where
     death by signal n counts as 128 + n. `alike` failures in a row that look the same, the same exit after the same
-    short time, are the end already (0: they are not)."""
+    short time, are the end already (0: they are not). `scope` says which running tasks restart with it: none but
+    itself (TASK), those of its job (JOB), or all (CLUSTER)."""
 
     policy: str = ON_FAILURE
     attempts: int = 5
@@ -73,6 +77,7 @@ class RestartPolicy:
     jitter: float = 0.25
     codes: tuple[tuple[int, int], ...] = ((128, 255),)
     alike: int = 4
+    scope: str = TASK
 
 
 PROGRESS = "progress"

@@ -90,7 +90,7 @@ def test_every_key_has_its_place_in_the_plan():
     tasks = {task.name: task for task in plan.tasks()}
     worker = tasks["worker:0"].settings
     assert worker.restart == RestartPolicy(
-        "exit-code", 3, 300.0, 0.25, 2.0, 3600.0, 0.1, ((128, 255), (129, 129), (75, 75)), 7
+        "exit-code", 3, 300.0, 0.25, 2.0, 3600.0, 0.1, ((128, 255), (129, 129), (75, 75)), 7, "job"
     )
     assert worker.liveness == Probe("grpc", "", 5.0, 3.0, 5)
     assert (worker.preemption.kind, worker.preemption.interval_s) == ("file", 1.0)

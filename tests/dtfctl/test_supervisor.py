@@ -348,3 +348,38 @@ def test_a_cluster_can_be_ended_on_a_full_disk_and_its_end_is_on_record_once_the
     make_room(world)
     assert world.supervisor.save() and not world.supervisor.unwritten
     assert world.store.load()[0].outcome == "stopped"
+
+
+SCOPED = """
+name: trial
+program: train
+restart: {scope: %s}
+jobs:
+  ps: 1
+  worker: 2
+  board: {replicas: 1, sidecar: true, program: board}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "restarted"), [("task", []), ("job", ["worker:1"]), ("cluster", ["ps:0", "worker:1"])], ids=str
+)
+def test_a_failure_must_restart_the_tasks_of_its_scope_and_count_against_none_of_them(tmp_path, scope, restarted):
+    world = World(tmp_path, SCOPED % scope)
+    world.make_ready()
+    world.launcher.end("worker:0", code=3)
+    for _ in range(10):
+        world.supervisor.step()
+        for name, state in world.states().items():
+            if state == "stopping":
+                world.launcher.end(name, code=0)
+        world.clock.pass_(5)
+    world.make_ready()
+    statuses = world.supervisor.statuses
+    assert {name: statuses[name].generation for name in ("ps:0", "worker:0", "worker:1", "board:0")} == {
+        "ps:0": 1 + ("ps:0" in restarted), "worker:0": 2, "worker:1": 1 + ("worker:1" in restarted), "board:0": 1,
+    }  # fmt: skip
+    assert all(not statuses[name].failures for name in restarted)
+    assert all(statuses[name].restart_reason == "restarts with worker:0" for name in restarted)
+    assert len(statuses["worker:0"].failures) == 1
+    world.store.close()
