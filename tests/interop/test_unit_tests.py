@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,4 +31,9 @@ def test_unit_tests_pass_on_both_runtimes():
         found[name] = json.loads(output.strip().splitlines()[-1])
     failed = [f"{test} on {name}:\n{error}" for name in found for test, error in found[name].items() if error]
     assert not failed, "\n\n".join(failed)
-    assert found["dtf"].keys() == found["TensorFlow"].keys()
+    assert methods(found["dtf"]) == methods(found["TensorFlow"])
+
+
+def methods(found: dict[str, str]) -> set[str]:
+    """The tests without what a release of the library of parameters adds to their names."""
+    return {re.sub(r"_test_(0_)?mode_.*", "", name) for name in found}

@@ -129,6 +129,13 @@ def test_a_pooling_and_its_gradient_are_numpys_with_ties_too(op, padding, ksize,
         np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-5)
 
 
+def test_a_pooling_over_the_depth_is_left_to_numpy():
+    images = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
+    with tf.Graph().as_default(), tf.Session() as session:
+        pooled = session.run(tf.nn.max_pool(images, [1, 1, 1, 3], [1, 1, 1, 3], "SAME"))
+    np.testing.assert_array_equal(pooled, images.max(3, keepdims=True))
+
+
 @needs_onednn
 def test_batches_of_many_sizes_and_inputs_that_are_views_are_computed(monkeypatch):
     graph = tf.Graph()

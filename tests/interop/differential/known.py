@@ -116,7 +116,7 @@ KNOWN: list[Known] = [
     ),
     Known("^Cholesky T=complex", "", "the made matrix is not Hermitian: Eigen goes on, LAPACK refuses"),
     Known(
-        "^(Conv2D|DepthwiseConv2d|LRN|MatMul|BatchMatMul|_FusedMatMul|Einsum).*odd",
+        "^(_?(Fused)?(ResizeAnd)?(Pad)?Conv2D|DepthwiseConv2d|LRN|MatMul|BatchMatMul|_FusedMatMul|Einsum).*odd",
         "differ",
         "inf - inf and inf * 0 depend on the order of summing, and on gradients by zero-padded products",
     ),

@@ -10,7 +10,7 @@ def initializer(shape, dtype=tf.float32, partition_info=None):
     return tf.constant(random.normal(size=[int(d) for d in shape]).astype(np.float32) * 0.2)
 
 
-def normalize(inputs, epsilon=1e-8, scope="ln", reuse=None):
+def normalize(inputs, epsilon=1e-5, scope="ln", reuse=None):
     with tf.variable_scope(scope, reuse=reuse):
         size = inputs.get_shape()[-1:]
         mean, variance = tf.nn.moments(inputs, [-1], keep_dims=True)

@@ -281,7 +281,7 @@ def _pooling_programs(
 
     @functools.lru_cache(_PROGRAMS_PER_NODE_MAX)
     def program(images: _Sizes, outputs: _Sizes | None, threads: int) -> onednn.Program | None:
-        if len(images) != 4 or not all(images):
+        if len(images) != 4 or not all(images) or ksize[3] != 1:  # numpy pools over the depth
             return None
         pooling = pooling_window(images, settings, ksize, strides)
         if not all(pooling.output_shape) or outputs not in (None, pooling.output_shape):
