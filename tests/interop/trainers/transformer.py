@@ -10,7 +10,7 @@ def initializer(shape, dtype=tf.float32, partition_info=None):
     return tf.constant(random.normal(size=[int(d) for d in shape]).astype(np.float32) * 0.2)
 
 
-def normalize(inputs, epsilon=1e-5, scope="ln", reuse=None):
+def normalize(inputs, epsilon=1e-8, scope="ln", reuse=None):
     with tf.variable_scope(scope, reuse=reuse):
         size = inputs.get_shape()[-1:]
         mean, variance = tf.nn.moments(inputs, [-1], keep_dims=True)
@@ -26,7 +26,7 @@ def multihead_attention(queries, keys, num_units, num_heads=2, scope="multihead_
         V = tf.layers.dense(keys, num_units, use_bias=False)
         Q_, K_, V_ = [tf.concat(tf.split(each, num_heads, axis=2), axis=0) for each in (Q, K, V)]
         outputs = tf.matmul(Q_, tf.transpose(K_, [0, 2, 1])) / (K_.get_shape().as_list()[-1] ** 0.5)
-        key_masks = tf.tile(tf.sign(tf.abs(tf.reduce_sum(keys, axis=-1))), [num_heads, 1])
+        key_masks = tf.tile(tf.sign(tf.reduce_sum(tf.abs(keys), axis=-1)), [num_heads, 1])
         key_masks = tf.tile(tf.expand_dims(key_masks, 1), [1, tf.shape(queries)[1], 1])
         paddings = tf.ones_like(outputs) * (-2 ** 32 + 1)
         outputs = tf.where(tf.equal(key_masks, 0), paddings, outputs)
