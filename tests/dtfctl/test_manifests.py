@@ -17,6 +17,7 @@ from dtfctl.commands.frame import Options
 from dtfctl.commands.manifests import write
 from dtfctl.errors import ConfigError
 from dtfctl.manifests import containerfile, pods
+from dtfctl.manifests.documents import changed
 from dtfctl.manifests.rights import RIGHTS
 from dtfctl.manifests.written import TARGETS, manifests, of_supervisor
 from tests.waiting import wait_until
@@ -148,6 +149,15 @@ def test_a_tfjob_has_every_kind_of_replica():
 def test_workers_alone_decide_together():
     plan = plan_of("name: a\nprogram: x\nengine: {kubernetes: {image: i}}\njobs: {ps: 1, worker: 2}")
     assert objects_of(plan, "tfjob")["TFJob", "a"]["spec"]["successPolicy"] == "AllWorkers"
+
+
+def test_a_gang_scheduler_and_its_group_may_be_named_for_each_pod():
+    names = "spec.schedulerName=volcano", 'metadata.annotations."scheduling.k8s.io/group-name"=g'
+    pod = changed({"metadata": {"name": "p"}, "spec": {}}, names, (), str)
+    assert pod == {
+        "metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+        "spec": {"schedulerName": "volcano"},
+    }
 
 
 def test_parts_of_a_pod_are_added_and_left_out():
