@@ -31,7 +31,7 @@ SAMPLES_KEPT = 24
 
 FILES_MAX = 500
 BYTES_AT_ONCE = 32 << 20
-"""A poll reads no more of a file, so that it does not take long; the next one goes on."""
+"""The most that one poll reads of a file, so that it stays short; the next poll goes on."""
 
 IMAGE_BYTES_MAX = 4 << 20
 _CHECKPOINT_NAME = re.compile(r"-(\d{1,18})\.index$")

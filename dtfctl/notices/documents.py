@@ -1,4 +1,4 @@
-"""What is said to the outside of which event: from what happens in a run to documents for JSON. Pure."""
+"""The message of each event: from what happens in a run to documents for JSON. Pure."""
 
 from __future__ import annotations
 

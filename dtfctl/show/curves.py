@@ -56,8 +56,8 @@ class Trail:
 
 
 def sparkline(values: Sequence[float | None], width: int = SPARK_WIDTH) -> str:
-    """One character for each stretch of the values, its mean as the height; what is no number is a dot. "" of less
-    than two."""
+    """One character for each stretch of the values, its mean as the height. A stretch without numbers is a dot. Less
+    than two values give ""."""
     if len(values) < 2:
         return ""
     stretches = [values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(width)]

@@ -1,4 +1,4 @@
-"""Snapshots of one cluster, one look after the other, with what is measured between looks: CPU, step rates, disks.
+"""Snapshots of one cluster in turn, with the rates between them: CPU, steps a second, disks.
 
 The smallest use: `Looker(cluster).look()`. A rate needs two looks; until then it is unknown.
 """
@@ -54,7 +54,7 @@ class Looker:
 
     @property
     def has_rates(self) -> bool:
-        """Whether CPU use is known of any task, or there is none to be measured."""
+        """Whether the CPU use of a task is known, or no task has a process."""
         return not self._cpu or any(len(samples) > 1 for samples in self._cpu.values())
 
     def _measure(self, run: Run, statuses: Mapping[str, TaskStatus]) -> None:

@@ -1,6 +1,6 @@
 """A Snapshot as JSON for the page: what it shows of the cluster, of each task, and what is planned next. Pure.
 
-Times are the wall clock's in whole tenths of a second, so that a task of which nothing is new has the same document.
+Times are the wall clock's in whole tenths of a second, so that the document of an unchanged task stays the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One loop for each cluster that a page looks at: it takes Snapshots and wakes whoever waits. It ends with the last.
+"""One loop for each cluster that a page shows: it takes Snapshots and wakes the requests that wait for news. The loop
+ends with the last page.
 
 A look is taken when the supervisor says that something has changed, and every MEASURE_S for what is measured. Looks
 take at most a fifth of the time, however large the cluster is.

@@ -497,7 +497,7 @@ def is_remote(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Notify:
-    """What is told of which event: a shell line, the words of a command, or a URL; "" for nothing."""
+    """The recipient of each event's message: a shell line, the words of a command, or a URL; "" for none."""
 
     succeeded: str | tuple[str, ...] = ""
     failed: str | tuple[str, ...] = ""

@@ -81,7 +81,7 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(page):
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/api/clusters", "/api/watch", "/api/act"])
-def test_whoever_lacks_the_token_or_comes_from_elsewhere_gets_403(page, path, query, headers):
+def test_a_request_without_the_token_or_from_elsewhere_gets_403(page, path, query, headers):
     answer = ask(page, path, query, "POST" if path == "/api/act" else "GET", headers)
     assert answer.status == 403 and answer.body.startswith(b"403: ")
     assert HEADERS.items() <= answer.headers.items()

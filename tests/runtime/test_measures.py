@@ -1,4 +1,4 @@
-"""Counts of a process, and traces of its steps that somebody else wishes for."""
+"""Counts of a process, and traces of its steps that its supervisor asks for."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def a_session_of_two_fetches():
     return tf.multiply(a, 3.0, name="product"), tf.add(a, 1.0, name="sum")
 
 
-def test_runs_are_traced_only_while_somebody_wishes_it(wished):
+def test_runs_are_traced_only_during_a_request(wished):
     with tf.Graph().as_default():
         product, total = a_session_of_two_fetches()
         with tf.Session() as session:

@@ -190,7 +190,7 @@ class Api:
         query: Mapping[str, str | int],
         silence_s: float,
     ) -> urllib3.BaseHTTPResponse:
-        """The beginning of an answer, of which nothing is read yet. Raises ApiError."""
+        """The status and headers of an answer; its body is unread. Raises ApiError."""
         response = self._sent(method, path, body, query, silence_s)
         if response.status == 401 and self._log_in_again():
             response.close()

@@ -15,8 +15,8 @@ USUAL_PORT = 7077
 
 
 def probe(master: str) -> None:
-    """Raises RuntimeError where no master answers, for which Spark itself tries for minutes, and where Java is missing
-    or Spark knows no such master, of which its error says nothing."""
+    """Raises RuntimeError when no master answers, when Java is missing, and when Spark does not know the master's form.
+    Spark itself tries for minutes to reach a master, and its errors do not name the other two causes."""
     if not _MASTER.match(master):
         known = "spark://HOST:7077, local[N], yarn, k8s://HOST:PORT"
         raise RuntimeError(f"{master} is no master of Spark; masters are {known} (engine.spark.master)")

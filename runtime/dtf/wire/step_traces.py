@@ -1,9 +1,9 @@
-"""Traces of a few runs of this process's sessions, wished for by its supervisor while the training goes on.
+"""Traces of a few runs of this process's sessions, at the supervisor's request while the training goes on.
 
-Owns the present wish and what was traced for it. A session looks at `step_traces.wish`, which is None unless somebody
-asked: then nothing else is done. Otherwise `begin` decides whether this run is traced. The first traced run of a set of
-fetches prepares the others and is not kept. After each, so many runs are not traced that tracing takes at most
-`COST_MAX` of the time; their times tell how long a run takes without it.
+Owns the present wish and its traces. A session reads `step_traces.wish`. It is None without a request, and the session
+does nothing else. Otherwise `begin` decides whether this run is traced. The first traced run of a set of fetches
+prepares the others and is not kept. After each traced run come enough untraced ones that tracing takes at most
+`COST_MAX` of the time; their times show how long a run takes without it.
 """
 
 from __future__ import annotations

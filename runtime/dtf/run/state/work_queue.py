@@ -5,7 +5,7 @@ step how far it has come. A lease that is not confirmed for `lease_s` seconds en
 from the last confirmed record on. A confirmation by a former holder fails, so that its step changes nothing.
 
 The state is small, whatever the number of shards: how many were given out for the first time, and those of them that
-are not finished, each with its position. Leases are not part of it: whoever restores a queue has lost all of them.
+are not finished, each with its position. Leases are not part of it: a restored queue has none.
 
 Source: https://www.tensorflow.org/api_docs/python/tf/data/experimental/service (dynamic sharding)
 """
