@@ -12,6 +12,7 @@ import math
 import re
 import threading
 import time
+from collections import deque
 from typing import Any
 
 from dtf.wire import forks
@@ -24,6 +25,8 @@ NODES_MAX = 200_000
 """A wish is fulfilled, however many steps it has, once its traces have so many nodes."""
 COST_MAX = 0.04
 """The part of the time that a traced run may take beyond the others."""
+USUAL_RUNS = 32
+"""So many untraced runs tell how long one takes. The first after a traced run is slower, so the quicker ones count."""
 ALONE_S = 2.0
 """A program whose main thread runs no session within this time trains in another thread."""
 KEPT_S = 300.0
@@ -42,6 +45,7 @@ class _Traced:
         self.since_traced: int | None = None
         self.untraced_runs = 0
         self.untraced_s = 0.0
+        self.latest_s: deque[float] = deque(maxlen=USUAL_RUNS)
         self.pauses = 0
         self.paused_s = 0.0
 
@@ -98,12 +102,13 @@ class Wish:
                 plan.since_traced = (plan.since_traced or 0) + 1
                 plan.untraced_runs += 1
                 plan.untraced_s += took_s
+                plan.latest_s.append(took_s)
                 return
             if not plan.is_prepared:
                 plan.is_prepared = True
                 return
             if plan.untraced_runs and self.pause:
-                usual_s = plan.untraced_s / plan.untraced_runs
+                usual_s = sorted(plan.latest_s)[len(plan.latest_s) // 3]
                 needed = math.ceil((took_s - usual_s) / max(COST_MAX * usual_s, 1e-9))
                 plan.pause = min(max(self.pause, needed), PAUSE_MAX)
             plan.runs.append((start_ns, end_ns, step_stats))
