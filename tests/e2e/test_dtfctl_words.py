@@ -90,7 +90,7 @@ SHELLS = {
     "bash": 'eval "$(dtfctl completion bash)"; COMP_WORDS=(dtfctl sta); COMP_CWORD=1; '
     '_dtfctl_completion dtfctl sta dtfctl; printf "%s\\n" "${COMPREPLY[@]}"',
     "fish": 'dtfctl completion fish | source; complete -C "dtfctl sta"',
-    "zsh": "autoload -Uz compinit && compinit -u -d /dev/null; eval \"$(dtfctl completion zsh)\"; "
+    "zsh": "autoload -Uz compinit && compinit -u -D; eval \"$(dtfctl completion zsh)\"; "
     'compadd() { print -l -- "${(@)completions}"; }; '
     '_describe() { print -l -- "${(@)completions_with_descriptions}"; }; '
     "words=(dtfctl sta); CURRENT=2; _dtfctl_completion",
