@@ -1,4 +1,4 @@
-"""Fits a line to numbered records, each of which must count exactly once an epoch while tasks are killed.
+"""Fits a line to numbered records. Each record counts exactly once an epoch while tasks are killed.
 
 The records are in shards of a work queue on the parameter server. A step of a worker confirms its records and adds them
 to the variables; `counts` has how often each record was used.

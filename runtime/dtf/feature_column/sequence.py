@@ -8,6 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/fea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -205,10 +206,7 @@ class _SequenceNumeric(DenseColumn):
 
     @property
     def width(self) -> int:  # type: ignore[override]
-        result = 1
-        for size in self.shape:
-            result *= size
-        return result
+        return math.prod(self.shape)
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:  # type: ignore[override]
