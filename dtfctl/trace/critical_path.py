@@ -77,8 +77,12 @@ class _Walk:
                 at_us, node = sent_us, self._before(sender, seen)
                 continue
             began_us = min(max(node.start_us, step.start_us), at_us)
-            kind = WAIT if node.waits else COMPUTE if node.task == step.client else SERVE
-            yield Part(kind, where, began_us, at_us, node.name, node.op, "", node.bytes, variable)
+            if node.is_send and node.edge is not None and node.edge.destination != node.task:
+                to, name = node.edge.destination, node.edge.tensor
+                yield Part(TRANSFER, where, began_us, at_us, name, node.op, to, node.bytes, variable)
+            else:
+                kind = WAIT if node.waits else COMPUTE if node.task == step.client else SERVE
+                yield Part(kind, where, began_us, at_us, node.name, node.op, "", node.bytes, variable)
             at_us, node = began_us, self._before(node, seen)
         if at_us > step.start_us:
             yield Part(OVERHEAD, where, step.start_us, at_us)

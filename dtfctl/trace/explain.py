@@ -18,9 +18,15 @@ from dtfctl.trace.model import Client, Step, Trace
 PAUSE_SHARE_MIN = 0.3
 """Of the time from one step to the next, outside of session.run."""
 HOT_SHARE_MIN = 0.25
+"""Of the time of a step in which something is done (Breakdown.share_of_work)."""
 HOT_RATIO_MIN = 1.6
-"""How much more than the mean of all parameter servers the busiest one has."""
+"""How many times the mean of all parameter servers the bytes of a hot one are. Bytes do not depend on the machine's
+load; times do, and decide only where few bytes move."""
+HOT_BYTES_MIN = 1 << 20
+HOT_SERVED_S_MIN = 2e-3
+"""Where fewer bytes move, a hot parameter server takes at least so long for a step, and HOT_RATIO_MIN of the mean."""
 LARGE_SHARE_MIN = 0.3
+"""Of the time of a step in which something is done."""
 LARGE_PART_MIN = 0.5
 """Of the bytes that a step moves, in one variable."""
 SLOW_RATIO_MIN = 1.5
@@ -49,7 +55,8 @@ class Finding:
 class Breakdown:
     """The mean of a client's traced steps. `seconds` by kind of critical_path; `by_task` of those on other tasks,
     serving and transfers together; `moved` bytes by (variable or tensor) of a step; `step_s` is that of a traced step,
-    `untraced_s` of one without a trace, `pause_s` between two."""
+    `untraced_s` of one without a trace, `pause_s` between two. `computed_s` is the median of the task's own
+    operations."""
 
     task: str
     steps: int
@@ -67,6 +74,11 @@ class Breakdown:
 
     def share(self, *kinds: str) -> float:
         return sum(self.seconds.get(kind, 0.0) for kind in kinds) / self.step_s if self.step_s else 0.0
+
+    def share_of_work(self, seconds: float) -> float:
+        """A part of the time without requests, answers and pauses, which a busy machine stretches most."""
+        work_s = sum(self.seconds.get(kind, 0.0) for kind in (COMPUTE, SERVE, TRANSFER, WAIT))
+        return seconds / work_s if work_s else 0.0
 
     @property
     def period_s(self) -> float:
@@ -153,8 +165,9 @@ def _breakdown(client: Client) -> Breakdown:
     result = Breakdown(
         client.task, count, sum(step.duration_us for step in steps) / count / 1e6, client.untraced_s, client.pause_s
     )
-    computed_s = 0.0
+    computed_s = []
     for step in steps:
+        own_s = 0.0
         for part in critical_path(step):
             _add(result, step, part, count)
         for node in step.nodes:
@@ -164,8 +177,9 @@ def _breakdown(client: Client) -> Breakdown:
                 other = node.edge.source if node.edge.source != client.task else node.edge.destination
                 _sum(result.moved_by_task.setdefault(other, {}), name, node.bytes / count)
             elif node.task == client.task and not (node.is_send or node.is_receive or node.waits):
-                computed_s += (node.end_us - node.start_us) / 1e6
-    return Breakdown(**{**result.__dict__, "computed_s": computed_s / count})
+                own_s += (node.end_us - node.start_us) / 1e6
+        computed_s.append(own_s)
+    return Breakdown(**{**result.__dict__, "computed_s": statistics.median(computed_s)})
 
 
 def _add(result: Breakdown, step: Step, part: Part, count: int) -> None:
@@ -231,23 +245,28 @@ def _slow_clients(clients: Sequence[Breakdown]) -> Iterator[Finding]:
 
 
 def _hot_helper(trace: Trace, client: Breakdown) -> Iterator[Finding]:
-    """One parameter server has much more to do than the others."""
+    """One parameter server has much more to do than the others, and a step takes the time for it."""
     helpers = [task for task in trace.helpers if task != client.task]
-    if len(helpers) < 2:
-        return
-    busy = max(helpers, key=lambda task: client.by_task.get(task, 0.0))
-    took_s = client.by_task.get(busy, 0.0)
-    mean_s = sum(client.by_task.get(task, 0.0) for task in helpers) / len(helpers)
     bytes_of = {task: sum(client.moved_by_task.get(task, {}).values()) for task in helpers}
-    mean_bytes = sum(bytes_of.values()) / len(helpers)
-    has_most = bytes_of[busy] > HOT_RATIO_MIN * mean_bytes or not mean_bytes
-    if took_s < HOT_SHARE_MIN * client.step_s or took_s < HOT_RATIO_MIN * mean_s or not has_most:
+    if len(helpers) < 2 or not any(bytes_of.values()):
+        return
+    busy = max(helpers, key=lambda task: bytes_of[task])
+    if bytes_of[busy] <= HOT_RATIO_MIN * statistics.mean(bytes_of.values()):
+        return
+    times_s = {task: client.by_task.get(task, 0.0) for task in helpers}
+    took_s, mean_s = times_s[busy], statistics.mean(times_s.values())
+    if bytes_of[busy] >= HOT_BYTES_MIN:
+        is_hot = client.share_of_work(sum(times_s.values())) >= HOT_SHARE_MIN
+    else:
+        is_hot = took_s >= max(HOT_SHARE_MIN * client.step_s, HOT_RATIO_MIN * mean_s, HOT_SERVED_S_MIN)
+    if not is_hot:
         return
     moved = client.moved_by_task.get(busy, {})
     largest = max(moved, key=lambda name: moved[name], default="")
     is_one = bool(largest) and moved[largest] >= LARGE_PART_MIN * bytes_of[busy]
-    shares = {task: client.by_task.get(task, 0.0) / client.step_s for task in helpers if task != busy}
-    others = ", ".join(f"{task} {share:.0%}" for task, share in shares.items())
+    others = ", ".join(
+        f"{task} {_size(bytes_of[task])} and {times_s[task] / client.step_s:.0%}" for task in helpers if task != busy
+    )
     advice = (
         f"partition {largest} over the parameter servers (tf.fixed_size_partitioner), or move other variables away"
         if is_one
@@ -256,8 +275,8 @@ def _hot_helper(trace: Trace, client: Breakdown) -> Iterator[Finding]:
     )
     yield Finding(
         "hot ps",
-        f"{busy} is the hot parameter server: {took_s / client.step_s:.0%} of a step of {client.task} is its, "
-        f"and {_size(bytes_of[busy])} go to and from it ({others})"
+        f"{busy} is the hot parameter server: {_size(bytes_of[busy])} go to and from it in a step of {client.task}, "
+        f"and {took_s / client.step_s:.0%} of the step is its ({others})"
         + (f"; most is {largest}, {_size(moved[largest])}" if is_one else ""),
         advice,
         took_s / client.step_s,
@@ -270,7 +289,8 @@ def _large_variable(client: Breakdown) -> Iterator[Finding]:
     total = sum(client.moved.values())
     largest = max(client.moved, key=lambda name: client.moved[name], default="")
     share = client.share(TRANSFER, SERVE)
-    if not largest or total < SMALL_BYTES_MAX or share < LARGE_SHARE_MIN:
+    part = client.share_of_work(client.seconds.get(TRANSFER, 0.0) + client.seconds.get(SERVE, 0.0))
+    if not largest or total < SMALL_BYTES_MAX or part < LARGE_SHARE_MIN:
         return
     if client.moved[largest] >= LARGE_PART_MIN * total:
         yield Finding(

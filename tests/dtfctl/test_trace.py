@@ -114,7 +114,23 @@ def test_a_hot_parameter_server_is_named_with_its_variable():
     found, explanation = found_in(Client(W, (step,)), helpers=(PS, PS1))
     assert ("hot ps", PS, "w") in found
     (hot,) = (finding for finding in explanation.findings if finding.what == "hot ps")
-    assert "ps:1 0%" in hot.words and "partition w" in hot.advice
+    assert "(ps:1 0 B and 0%)" in hot.words and "partition w" in hot.advice
+
+
+def test_a_parameter_server_with_most_bytes_is_hot_however_long_the_others_take():
+    step = a_step(pull=4000.0, push=400.0, apply=900.0, size=8 << 20)
+    for late_us in (0.0, 3000.0, 20000.0):
+        other = Node(PS1, "other/ApplyAdam", "ApplyAdam", step.end_us - 1.0, step.end_us + late_us, 4)
+        beside = moved("edge_9_other/read", PS1, 0.0, W, 9.0 + late_us, 4)
+        late = Step(W, 1, (), step.start_us, step.end_us + late_us, (*step.nodes, *beside, other))
+        found, explanation = found_in(Client(W, (late,)), helpers=(PS, PS1))
+        assert ("hot ps", PS, "w") in found, "\n".join(lines(explanation))
+
+
+def test_a_parameter_server_with_most_of_few_bytes_is_hot_only_if_it_works_long():
+    small = a_step(compute=3.0, pull=50.0, push=50.0)
+    assert found_in(Client(W, (small,)), helpers=(PS, PS1))[0] == {("small batch", W, "")}
+    assert ("hot ps", PS, "w") in found_in(Client(W, (a_step(apply=5000.0),)), helpers=(PS, PS1))[0]
 
 
 def test_a_worker_slower_than_the_others_is_named():
