@@ -330,12 +330,7 @@ def _(node: KernelNode) -> Function:
             count = x.size // max(x.shape[axis], 1)
             used_mean = _channel_mean(wide, axis)
             used_variance = _channel_mean(np.square(wide - used_mean.reshape(around)), axis)
-            unbiased = used_variance * scale.dtype.type(count / max(count - 1, 1))
-            new_mean, new_variance = used_mean, unbiased
-            if factor != 1:
-                keep, take = scale.dtype.type(1 - factor), scale.dtype.type(factor)
-                new_mean = keep * mean + take * used_mean
-                new_variance = keep * variance + take * unbiased
+            new_mean, new_variance = moved_statistics(used_mean, used_variance, mean, variance, count, factor)
             if not x.size:  # nothing has no mean
                 new_mean = new_variance = np.full_like(used_mean, np.nan)
         else:
@@ -378,6 +373,24 @@ def _(node: KernelNode) -> Function:
         return x_backprop, scale_mean * count, offset_mean * count, empty, empty
 
     return fused_batch_norm_grad
+
+
+def moved_statistics(
+    used_mean: Array, used_variance: Array, mean: Array, variance: Array, count: int, factor: float
+) -> tuple[Array, Array]:
+    """The mean and the unbiased variance that a batch normalisation gives, averaged with the earlier ones by a factor.
+
+    Args:
+      used_mean, used_variance: those of this batch, biased, one element a channel.
+      mean, variance: the earlier ones.
+      count: how many elements of a channel the batch has.
+      factor: the weight of this batch; with 1 the earlier ones do not count.
+    """
+    unbiased = used_variance * used_variance.dtype.type(count / max(count - 1, 1))
+    if factor == 1:
+        return used_mean, unbiased
+    keep, take = used_mean.dtype.type(1 - factor), used_mean.dtype.type(factor)
+    return keep * mean + take * used_mean, keep * variance + take * unbiased
 
 
 def _channels(x: np.ndarray, data_format: str) -> tuple[int, tuple[int, ...]]:

@@ -1,14 +1,16 @@
-"""Convolutions, poolings, products and Adam by oneDNN, where it is installed, faster and otherwise the same.
+"""Convolutions, poolings, products, batch normalisation and Adam by oneDNN, where installed: faster, else the same.
 
 Owns the rows above numpy's, and for which of them that pays; how oneDNN is called is in `onednn`. All else stays with
 numpy's kernels: other types than float32, channels before rows, empty arrays, what is an error, and the shapes for
 which numpy's matrix products are as fast (measured; the table is in tests/bench/README.md):
 
 - windows of one element, which are nothing but a matrix product;
-- the filters' gradient from 32 input channels on;
+- the filters' gradient from 32 input channels on, where the processor has no AVX-512;
+- batch normalisations of fewer than 2 ** 14 elements;
 - products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 15 elements.
 
-The library is loaded by the first node that convolves or pools, and by the first product or update of enough elements.
+The library is loaded by the first node that convolves or pools, and by the first product, update or normalisation of
+enough elements.
 """
 
 from __future__ import annotations
@@ -23,17 +25,19 @@ import numpy as np
 from dtf.run.kernels import ONEDNN, Function, KernelNode, below, kernel
 from dtf.run.kernels.arguments import room
 from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_settings
+from dtf.run.kernels.nn import moved_statistics
 from dtf.run.kernels.pooling import PoolingSettings, pooling_settings, pooling_window
 from dtf.run.kernels.training import Rule, adam_rate, adam_rule, of_references, of_resources
-from dtf.run.lib import onednn
+from dtf.run.lib import onednn, onednn_norms
 from dtf.run.threads.blas_threads import threads_taken
 from dtf.run.value_types import Array, ArrayFunction
 from dtf.wire import dtypes
-from dtf.wire.window_shapes import Extent
+from dtf.wire.window_shapes import Extent, channel_axis
 
 _CHANNELS_OF_FILTER_GRADIENT_MAX = 31
 _MULTIPLICATIONS_MIN = 1 << 20
 _UPDATED_MIN = 1 << 15
+_NORMALIZED_MIN = 1 << 14
 _ALL_AT_ONCE = 1 << 62
 _Sizes = tuple[int, ...]
 _Pair = tuple[int, int]
@@ -230,6 +234,76 @@ def _fast_adam(node: KernelNode) -> Rule | None:
     return adam
 
 
+@kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    if onednn.is_switched_off() or channel_axis(node.attr("data_format").decode(), 4) != 3:
+        return None
+    plain = cast(NormalizationFunction, below(node, ONEDNN))
+    epsilon, is_training = node.attr("epsilon"), node.attr("is_training")
+    factor = node.attr("exponential_avg_factor")
+    reserved: tuple[Array, ...] = (np.zeros((), np.float32),) if node.op == "FusedBatchNormV3" else ()
+
+    def normalize(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
+        statistics = (mean, variance) if not is_training or factor != 1 else ()
+        if _can_normalize(x, scale, offset, *statistics) and np.ndim(mean) == 1 == np.ndim(variance):
+            compute = _batch_norm(_in_four(x.shape), epsilon, is_training, threads_taken())
+            if compute is not None:
+                room(x.shape, np.float32)
+                vectors = (scale, offset) if is_training else (scale, offset, mean, variance)
+                y, used_mean, used_variance = compute(_packed(x), *map(_packed, vectors))
+                if not is_training:
+                    return y, mean, variance, mean, variance, *reserved
+                count = x.size // x.shape[-1]
+                moved = moved_statistics(used_mean, used_variance, mean, variance, count, factor)
+                return y, *moved, used_mean, used_variance, *reserved
+        return plain(x, scale, offset, mean, variance)
+
+    return normalize
+
+
+@kernel(
+    "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
+    priority=ONEDNN, types={"T": [dtypes.float32]},
+)  # fmt: skip
+def _(node: KernelNode) -> Function | None:
+    if onednn.is_switched_off() or channel_axis(node.attr("data_format").decode(), 4) != 3:
+        return None
+    plain = cast(NormalizationFunction, below(node, ONEDNN))
+    epsilon, is_training = node.attr("epsilon"), node.attr("is_training")
+
+    def normalize_back(
+        y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, *reserved: Array
+    ) -> tuple[Array, ...]:
+        if _can_normalize(x, scale, mean, variance) and _are_float32(y_backprop) and y_backprop.shape == x.shape:
+            compute = _batch_norm_gradient(_in_four(x.shape), epsilon, is_training, threads_taken())
+            if compute is not None:
+                room(x.shape, np.float32)
+                gradients = compute(*map(_packed, (y_backprop, x, scale, mean, variance)))
+                return *gradients, np.zeros(0, np.float32), np.zeros(0, np.float32)
+        return plain(y_backprop, x, scale, mean, variance, *reserved)
+
+    return normalize_back
+
+
+NormalizationFunction = Callable[..., tuple[Array, ...]]
+_batch_norm = functools.lru_cache(256)(onednn_norms.batch_norm)
+_batch_norm_gradient = functools.lru_cache(256)(onednn_norms.batch_norm_gradient)
+
+
+def _can_normalize(x: Array, *vectors: Array) -> bool:
+    return (
+        _are_float32(x, *vectors)
+        and x.ndim in (4, 5)
+        and x.size >= _NORMALIZED_MIN
+        and all(vector.shape == x.shape[-1:] for vector in vectors)
+    )
+
+
+def _in_four(shape: _Sizes) -> _Sizes:
+    """Three spatial dimensions as two: each element of a channel counts the same."""
+    return shape if len(shape) == 4 else (shape[0], shape[1] * shape[2], *shape[3:])
+
+
 def _convolution_programs(node: KernelNode, direction: str) -> _ConvolutionProgram | None:
     """None, or f(shape of images, of filters, of the outputs' gradient or None, threads) -> a program or None."""
     settings = convolution_settings(node)
@@ -264,7 +338,8 @@ def _worthwhile(
     if not depthwise:
         if filters[:2] == (1, 1):
             return None
-        if direction == onednn.BACK_TO_FILTERS and filters[2] > _CHANNELS_OF_FILTER_GRADIENT_MAX:
+        is_for_numpy = direction == onednn.BACK_TO_FILTERS and filters[2] > _CHANNELS_OF_FILTER_GRADIENT_MAX
+        if is_for_numpy and not onednn.has_avx512():
             return None
     return settings.convolution(images, filters)
 
