@@ -1,4 +1,5 @@
-"""In every test: nothing waits in a thread that reads connections, unless it has handed the reading over.
+"""In every test: nothing waits in a thread that reads connections, unless it has handed the reading over. The ports
+that the tests of a module have reserved are free after it.
 
 The whole default suite runs in one process for each core, up to four. Named files run in one process, so that a
 debugger and `-s` work; so do slow tests, whose clusters need the machine for themselves.
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import reader_waits
+from tests import ports, reader_waits
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,3 +41,9 @@ def _no_wait_in_a_reader_thread(_watched_readers: None) -> Iterator[None]:
     reader_waits.found.clear()
     yield
     assert not reader_waits.found, "a reader thread waited without `yield_reader`:\n" + "\n".join(reader_waits.found)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _ports_are_free_after_a_module() -> Iterator[None]:
+    yield
+    ports.release_ports()

@@ -105,7 +105,7 @@ def add_to(group: click.Group) -> None:
             if importlib.util.find_spec("tensorboard") is None:
                 fail(ERROR, "TensorBoard is not installed here: pip install tensorboard")
             python = sys.executable
-        port = port or _free_port(host)
+        port = port or _reserved_port(host)
         options.terminal().say(f"TensorBoard of {chosen.name}: http://{host}:{port}/ (Ctrl-C ends it)")
         words = (python, "-m", "tensorboard.main", f"--logdir={folder}", f"--host={host}", f"--port={port}")
         with quiet_ctrl_c():
@@ -126,13 +126,17 @@ def _python_with_tensorboard(run: Run) -> str | None:
     return None
 
 
-def _free_port(host: str) -> int:
+def _reserved_port(host: str) -> int:
+    """A free port, bound beyond `exec`: TensorBoard can listen beside it, and no other program takes it before."""
+    import os
     import socket
 
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as sock:
-        sock.bind((host, 0))
-        port: int = sock.getsockname()[1]
-        return port
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    sock.bind((host, 0))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port: int = sock.getsockname()[1]
+    os.set_inheritable(sock.detach(), True)
+    return port
 
 
 def _folder(cluster: Cluster, run: Run) -> Path:

@@ -1,12 +1,12 @@
 """For tests of dtf and of programs that use it: whole clusters on this machine.
 
-    with LocalCluster({"ps": 1, "worker": 2}) as cluster:
-        with tf.Session(cluster.target("worker", 1)) as session:
-            ...
+with LocalCluster({"ps": 1, "worker": 2}) as cluster:
+    with tf.Session(cluster.target("worker", 1)) as session:
+        ...
 
-    with LocalCluster({"ps": 1}, processes=True) as cluster:
-        cluster.kill("ps", 0)
-        cluster.start("ps", 0)                  # on the same port, with nothing left of its former self
+with LocalCluster({"ps": 1}, processes=True) as cluster:
+    cluster.kill("ps", 0)
+    cluster.start("ps", 0)                  # on the same port, with nothing left of its former self
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ obeying.join()
 
 
 class LocalCluster:
-    """Servers on loopback ports that were free. As a context manager it stops them all at the end.
+    """Servers on free loopback ports, which stay reserved. As a context manager it stops them all at the end.
 
     Attributes:
       cluster_spec: the ClusterSpec.
@@ -70,9 +71,10 @@ class LocalCluster:
           start: start all tasks now.
           config: a ConfigProto for the servers of this process.
         """
-        ports = free_ports(sum(jobs.values()))
+        self._ports = ReservedPorts(sum(jobs.values()))
+        numbers = iter(self._ports.numbers)
         self.cluster_spec = ClusterSpec(
-            {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
+            {job: [f"127.0.0.1:{next(numbers)}" for _ in range(count)] for job, count in jobs.items()}
         )
         self.servers: dict[tuple[str, int], Server] = {}
         self.processes: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
@@ -122,6 +124,7 @@ class LocalCluster:
         for server in self.servers.values():
             server.stop(grace_s=0)
         self.servers.clear()
+        self._ports.release()
 
     def __enter__(self) -> LocalCluster:
         return self
@@ -225,12 +228,36 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
                 stream.close()
 
 
-def free_ports(count: int) -> list[int]:
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+class ReservedPorts:
+    """Free ports of 127.0.0.1 that no other program gets until `release`, though servers can listen at them.
+
+    A bound socket that does not listen keeps a port from outgoing connections and from programs that look for a free
+    one. Linux lets another socket bind and listen there if both have SO_REUSEADDR, as those of gRPC have. Other systems
+    do not; the ports are only found free there.
+
+    Attributes:
+      numbers: the ports.
+    """
+
+    def __init__(self, count: int) -> None:
+        """Reserves `count` ports.
+
+        Raises:
+          OSError: too few ports are free.
+        """
+        sockets: list[socket.socket] = []
+        self.release = weakref.finalize(self, _close, sockets)
+        """Frees the ports; the end of this object does, too."""
+        for _ in range(count):
+            sockets.append(socket.socket())
+            sockets[-1].bind(("127.0.0.1", 0))
+        self.numbers = [each.getsockname()[1] for each in sockets]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # only now: the port was nobody's
+        if sys.platform != "linux":
+            self.release()
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for each in sockets:
+        each.close()

@@ -19,7 +19,7 @@ import pytest
 
 from dtfctl.errors import PortTaken
 from dtfctl.launchers.base import Exited, Launch, Listed, Started
-from dtfctl.launchers.keeper import CHOSEN_PORTS, cgroups, processes, program
+from dtfctl.launchers.keeper import CHOSEN_PORTS, cgroups, ports, processes, program
 from dtfctl.launchers.keeper.lease import Lease
 from dtfctl.launchers.keeper.respawn import DELAY_S, DELAY_S_MAX, Respawn
 from dtfctl.launchers.local import LocalLauncher
@@ -697,6 +697,16 @@ def test_ports_are_held_while_nobody_listens_and_let_go_for_the_task(tmp_path):
             assert await launcher.hold_port("t:0", "127.0.0.1", port, fixed=True) == port
 
     run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "outgoing, chosen", [("20000 31990", range(31991, 32000)), ("1024 65535", CHOSEN_PORTS), ("", CHOSEN_PORTS)]
+)
+def test_a_chosen_port_is_none_of_outgoing_connections_where_others_are_left(outgoing, chosen, tmp_path, monkeypatch):
+    (tmp_path / "range").write_text(outgoing)
+    monkeypatch.setattr(ports, "OUTGOING_PORTS", str(tmp_path / "range"))
+    with ports.bound("127.0.0.1", 0, fixed=False) as holder:
+        assert holder.getsockname()[1] in chosen
 
 
 def test_a_port_that_is_in_use_is_refused_with_its_owner(tmp_path):

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_ports
 from tests.waiting import wait_until
 
 PYTHON = os.environ.get("DTF_SPARK_PYTHON") or sys.executable
@@ -53,7 +53,7 @@ class Spark:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="spark-"))
         self._processes: list[subprocess.Popen[bytes]] = []
-        port, page = _free_port(), _free_port()
+        port, page = free_ports(2)
         self.master = f"spark://127.0.0.1:{port}"
         self._page = f"http://127.0.0.1:{page}/json/"
         self._start("master.Master", "--port", str(port), "--webui-port", str(page))
@@ -108,12 +108,6 @@ class Spark:
                 return found
         except (OSError, ValueError):
             return None
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @cache

@@ -74,6 +74,7 @@ def test_a_server_binds_only_the_address_of_its_cluster():
     (port,) = free_ports(1)
     with Server({"local": [f"127.0.0.2:{port}"]}) as server, socket.socket() as other:
         assert answers(server.target)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # this starts without the time that `typing` takes
     from dtfctl.launchers.keeper.records import Entry
 
 
+OUTGOING_PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
+
+
 class Ports:
     """By task. All that is held is let go with the process that has this object."""
 
@@ -51,7 +54,9 @@ def bound(address: str, port: int, fixed: bool, within: Sequence[int] | None = N
     candidates = [port] if port else []
     if not fixed:
         choice = CHOSEN_PORTS if within is None else range(within[0], within[1] + 1)
-        candidates += random.sample(choice, min(200, len(choice)))
+        outgoing = outgoing_ports()
+        quiet = [port for port in choice if port not in outgoing] or choice
+        candidates += random.sample(quiet, min(200, len(quiet)))
     for number, candidate in enumerate(candidates):
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if fixed:
@@ -64,3 +69,12 @@ def bound(address: str, port: int, fixed: bool, within: Sequence[int] | None = N
             if error.errno != errno.EADDRINUSE or number == len(candidates) - 1:
                 raise
     raise AssertionError("no candidate")
+
+
+def outgoing_ports() -> range:
+    """The ports of outgoing connections here: one of them could take a port between its holder and its task."""
+    with contextlib.suppress(OSError, ValueError):
+        with open(OUTGOING_PORTS, encoding="ascii") as file:
+            first, last = file.read().split()
+        return range(int(first), int(last) + 1)
+    return range(0)

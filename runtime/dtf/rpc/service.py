@@ -11,6 +11,7 @@ import errno
 import functools
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -75,19 +76,19 @@ class Service:
           InvalidArgumentError: the address is malformed, or its host name does not resolve.
         """
         host, port = split_address(address)
-        self._check_free(name, address, host, port)
         self._name = name
-        self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
-        endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
-        self._leases = (
-            Leases(lambda handle: master.abandon_session(handle), "sessions"),
-            Leases(lambda handle: worker.abandon_session(handle), "sessions of another master"),
-        )
-        self._methods = methods(master, worker, endpoint, self._leases)
-        self._push_methods = push.methods(master, worker)
-        self._stopped = False
-        self._waiting: set[_Future] = set()
-        self._server, self.port = _on_loop(self._open(address, credentials))
+        with _reserved(name, address, host, port):
+            self._listener = _listener(host, name, credentials) if discovery.is_channel_on() else None
+            endpoint = b"" if self._listener is None else self._listener.endpoint.encode()
+            self._leases = (
+                Leases(lambda handle: master.abandon_session(handle), "sessions"),
+                Leases(lambda handle: worker.abandon_session(handle), "sessions of another master"),
+            )
+            self._methods = methods(master, worker, endpoint, self._leases)
+            self._push_methods = push.methods(master, worker)
+            self._stopped = False
+            self._waiting: set[_Future] = set()
+            self._server, self.port = _on_loop(self._open(address, credentials))
         if not self.port:
             self.stop(0)
             raise errors.UnknownError.of(f"Could not start the server of {name} at {address}")
@@ -107,27 +108,6 @@ class Service:
             if self._listener is not None:
                 self._listener.stop(grace_s)
             _on_loop(self._stop(grace_s))
-
-    def _check_free(self, name: str, address: str, host: str, port: int) -> None:
-        where = f"Could not start the server of {name} at {address}"
-        try:
-            family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        except socket.gaierror as error:
-            raise errors.InvalidArgumentError.of(
-                f"{where}: the host name {host!r} does not resolve ({error.strerror})"
-            ) from None
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(place)
-                probe.listen(1)
-            except OSError as error:
-                why = error.strerror
-                if error.errno == errno.EADDRINUSE:
-                    why = "the port is in use by another process"
-                elif error.errno == errno.EADDRNOTAVAIL:
-                    why = "this machine does not have that address"
-                raise errors.UnknownError.of(f"{where}: {why}") from None
 
     async def _stop(self, grace_s: float) -> None:
         """Callers not answered within `grace_s` get UnavailableError; gRPC itself would report them as cancelled."""
@@ -175,6 +155,36 @@ async def _refuse_eager(_: bytes, context: Any) -> bytes:
 
 
 _NO_EAGER = grpc.unary_unary_rpc_method_handler(_refuse_eager)
+
+
+def _reserved(name: str, address: str, host: str, port: int) -> socket.socket:
+    """A bound socket that does not listen: beside it gRPC can bind the port, and no outgoing connection takes it.
+
+    Raises:
+      UnknownError, InvalidArgumentError: as `Service`.
+    """
+    where = f"Could not start the server of {name} at {address}"
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror as error:
+        raise errors.InvalidArgumentError.of(
+            f"{where}: the host name {host!r} does not resolve ({error.strerror})"
+        ) from None
+    holder = socket.socket(family, kind, protocol)
+    try:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(place)
+    except OSError as error:
+        holder.close()
+        why = error.strerror
+        if error.errno == errno.EADDRINUSE:
+            why = "the port is in use by another process"
+        elif error.errno == errno.EADDRNOTAVAIL:
+            why = "this machine does not have that address"
+        raise errors.UnknownError.of(f"{where}: {why}") from None
+    if sys.platform != "linux":
+        holder.close()  # other systems let nothing bind beside it
+    return holder
 
 
 def _listener(host: str, name: str, credentials: Credentials | None) -> Listener | None:

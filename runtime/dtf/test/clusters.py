@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtf.server import Server
-from dtf.testing import free_ports
+from dtf.testing import ReservedPorts
 from dtf.wire.cluster import ClusterSpec
 
 __all__ = ["create_local_cluster"]
@@ -14,7 +14,7 @@ __all__ = ["create_local_cluster"]
 def create_local_cluster(
     num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None
 ) -> tuple[list[Server], list[Server]]:
-    """Servers on loopback ports that were free.
+    """Servers on free loopback ports.
 
         workers, ps = tf.test.create_local_cluster(num_workers=2, num_ps=1)
         sessions = [tf.Session(worker.target) for worker in workers]
@@ -26,10 +26,14 @@ def create_local_cluster(
       (the servers of the job "worker", the servers of the job "ps")
     """
     counts = {"worker": num_workers, "ps": num_ps}
-    ports = free_ports(num_workers + num_ps)
-    spec = ClusterSpec({job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in counts.items()})
+    ports = ReservedPorts(num_workers + num_ps)
+    numbers = iter(ports.numbers)
+    spec = ClusterSpec({job: [f"127.0.0.1:{next(numbers)}" for _ in range(count)] for job, count in counts.items()})
 
     def started(job: str, config: Any) -> list[Server]:
         return [Server(spec, job, index, protocol=protocol, config=config) for index in range(counts[job])]
 
-    return started("worker", worker_config), started("ps", ps_config)
+    try:
+        return started("worker", worker_config), started("ps", ps_config)
+    finally:
+        ports.release()

@@ -8,13 +8,12 @@ import tensorflow as tf
 random = np.random.RandomState(1)
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
-
-
-cluster = tf.train.ClusterSpec({job: ["localhost:%d" % free_port()] for job in ("ps", "worker")})  # noqa: UP031
+holders = [socket.socket() for _ in range(2)]
+for holder in holders:
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server can listen beside it, and no other program
+    holder.bind(("localhost", 0))
+ports = [holder.getsockname()[1] for holder in holders]
+cluster = tf.train.ClusterSpec({"ps": ["localhost:%d" % ports[0]], "worker": ["localhost:%d" % ports[1]]})  # noqa: UP031
 ps = tf.train.Server(cluster, job_name="ps", task_index=0)
 server = tf.train.Server(cluster, job_name="worker", task_index=0)
 with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:0", cluster=cluster)):
