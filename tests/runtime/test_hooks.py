@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -140,6 +141,71 @@ def test_checkpoints_are_saved_at_the_start_at_the_interval_and_at_the_end(add, 
     assert saved == ["begin", *expected, "end 5"]
     assert train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-5")
     assert (tmp_path / "graph.pbtxt").exists()
+
+
+class SlowSaver:
+    """A Saver whose saves in the background wait until `may_go_on` is set; `events` has what happened in order."""
+
+    def __init__(self, error=None):
+        self.saver, self.error, self.events = train.Saver(), error, []
+        self.saver_def = self.saver.saver_def
+        self.may_go_on = threading.Event()
+
+    def save(self, *arguments, global_step, **options):
+        if threading.current_thread() is not threading.main_thread():
+            assert self.may_go_on.wait(60)
+            if self.error is not None:
+                raise self.error
+        self.saver.save(*arguments, global_step=global_step, **options)
+        self.events.append(f"saved {global_step}")
+
+
+def test_a_background_save_lets_its_worker_train_on(add, tmp_path):
+    saver = SlowSaver()
+
+    class Listener(train.CheckpointSaverListener):
+        def before_save(self, session, global_step_value):
+            saver.events.append(f"before {global_step_value}")
+
+        def after_save(self, session, global_step_value):
+            assert threading.current_thread() is threading.main_thread()
+            saver.events.append(f"after {global_step_value}")
+
+    hook = train.CheckpointSaverHook(
+        str(tmp_path), save_steps=2, saver=saver, listeners=[Listener()], in_background=True
+    )
+    with train.SingularMonitoredSession(hooks=[hook]) as session:
+        for _ in range(5):
+            step = session.run(add)
+        saver.events.append(f"step {step}")
+        saver.may_go_on.set()
+    assert saver.events == [
+        *(
+            "before 0",
+            "saved 0",
+            "after 0",
+            "before 2",
+            "step 5",
+            "saved 2",
+            "after 2",
+            "before 5",
+            "saved 5",
+            "after 5",
+        )
+    ]
+    assert train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-5")
+
+
+def test_the_error_of_a_background_save_comes_with_the_next_step(add, tmp_path):
+    saver = SlowSaver(tf.errors.ResourceExhaustedError(None, None, "model.ckpt-2; No space left on device"))
+    hook = train.CheckpointSaverHook(str(tmp_path), save_steps=2, saver=saver, in_background=True)
+    full = pytest.raises(tf.errors.ResourceExhaustedError, match="No space left")
+    with full, train.SingularMonitoredSession(hooks=[hook]) as session:
+        session.run(add)
+        session.run(add)
+        saver.may_go_on.set()
+        hook._running.wait()
+        session.run(add)
 
 
 def test_a_listener_may_end_the_training(add, tmp_path):

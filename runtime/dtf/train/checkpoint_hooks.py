@@ -7,8 +7,9 @@ Source: https://www.tensorflow.org/api_docs/python/tf/compat/v1/train/Checkpoint
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtf import logging
@@ -51,6 +52,10 @@ class CheckpointSaverHook(SessionRunHook):
       checkpoint_basename: the checkpoints' name before "-<step>".
       listeners: CheckpointSaverListeners.
       save_graph_def: whether the first save also writes graph.pbtxt and a meta graph.
+      in_background: train on while a checkpoint is written. Its name then has the step at which the save began; the
+        saved values may be a few steps newer. `after_save` of listeners and the errors of a save come with the first
+        step after it. The saves at the start, at the end and at a supervisor's request are waited for. An argument of
+        dtf's own.
 
     Raises:
       ValueError: both `saver` and `scaffold` are given.
@@ -68,6 +73,7 @@ class CheckpointSaverHook(SessionRunHook):
         scaffold: Any = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
         save_graph_def: bool = True,
+        in_background: bool = False,
     ) -> None:
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
@@ -81,6 +87,8 @@ class CheckpointSaverHook(SessionRunHook):
         self._steps_per_run = 0  # the largest observed increment of the global step by a run; 0: none observed yet
         self._step_before: int | None = None
         self._is_noted = False
+        self._in_background = in_background
+        self._running: _RunningSave | None = None
 
     def _set_steps_per_run(self, steps_per_run: int) -> None:
         self._steps_per_run = steps_per_run
@@ -101,6 +109,9 @@ class CheckpointSaverHook(SessionRunHook):
         from dtf.train.graph_io import write_graph
         from dtf.train.meta_graph import create_meta_graph_def
 
+        if self._running is not None:  # of a session that was lost
+            self._running.wait()
+            self._running = None
         graph = get_default_graph()
         step = step_number(session.run(self._global_step_tensor))
         if self._save_graph_def:
@@ -119,6 +130,8 @@ class CheckpointSaverHook(SessionRunHook):
         before = step_number(run_values.results)
         if notes.wanted != notes.saved:
             self._save_as_asked(run_context.session)
+        if self._running is not None and self._running.is_over and self._finish_running(run_context.session):
+            run_context.request_stop()
         if self._step_before is not None:
             self._steps_per_run = max(self._steps_per_run, before - self._step_before)
         self._step_before = before
@@ -126,9 +139,11 @@ class CheckpointSaverHook(SessionRunHook):
             return  # no save can be due, so the step after the run need not be read
         step = step_number(run_context.session.run(self._global_step_tensor))
         self._steps_per_run = max(self._steps_per_run, step - before, 1)
-        if self._timer.should_trigger_for_step(step):
+        if self._timer.should_trigger_for_step(step) and self._running is None:
             self._timer.update_last_triggered_step(step)
-            if self._save(run_context.session, step):
+            if self._in_background:
+                self._begin_save(run_context.session, step)
+            elif self._save(run_context.session, step):
                 run_context.request_stop()
 
     def end(self, session: Any) -> None:
@@ -158,6 +173,9 @@ class CheckpointSaverHook(SessionRunHook):
 
     def save_now(self, session: Any) -> int:
         """Saves, if the newest checkpoint is not of this step already. Returns the global step."""
+        if self._running is not None:
+            self._finish_running(session)
+            self._timer.reset()  # its values may be of a later step than its name
         step = step_number(session.run(self._global_step_tensor))
         if step != self._timer.last_triggered_step():
             self._timer.update_last_triggered_step(step)
@@ -166,12 +184,35 @@ class CheckpointSaverHook(SessionRunHook):
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves. Returns whether a listener requests the end."""
-        from dtf.wire.pb import event_pb2
+        self._before_save(session, step)
+        self._write(session, step)
+        return self._after_save(session, step)
 
+    def _begin_save(self, session: Any, step: int) -> None:
+        self._before_save(session, step)
+        self._running = _RunningSave(step, lambda: self._write(session, step))
+
+    def _finish_running(self, session: Any) -> bool:
+        """Waits for the save in the background and raises its error. Returns whether a listener requests the end."""
+        running = self._running
+        assert running is not None
+        self._running = None
+        running.wait()
+        if running.error is not None:
+            raise running.error
+        return self._after_save(session, running.step)
+
+    def _before_save(self, session: Any, step: int) -> None:
         logging.debug("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
+
+    def _write(self, session: Any, step: int) -> None:
         self._get_saver().save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)
+
+    def _after_save(self, session: Any, step: int) -> bool:
+        from dtf.wire.pb import event_pb2
+
         log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._summary_writer.add_session_log(log, step)
         wanted = [listener.after_save(session, step) for listener in self._listeners]
@@ -190,3 +231,32 @@ class CheckpointSaverHook(SessionRunHook):
             )
         self._saver = savers[0]
         return self._saver
+
+
+class _RunningSave:
+    """A save in a thread of its own.
+
+    Attributes:
+      step: the step at which it began.
+      error: the exception that ended it, once `is_over`.
+    """
+
+    def __init__(self, step: int, write: Callable[[], None]) -> None:
+        self.step = step
+        self.error: Exception | None = None
+        self._write = write
+        self._thread = threading.Thread(target=self._run, name="dtf-checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._write()
+        except Exception as error:
+            self.error = error

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import io
 import math
+import os
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, cast
@@ -27,7 +29,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtf.wire import dtypes, errors, filesystems, limits
-from dtf.wire.crc import crc32c, mask
+from dtf.wire.crc import crc32c, joined_crc32c, mask
 from dtf.wire.files import error_of, file_errors, written_aside
 from dtf.wire.index_table import read_table, write_table
 from dtf.wire.tensor_proto import variant_from_proto, variant_to_proto
@@ -86,6 +88,38 @@ class BundleWriter:
         entry.slices.append(extents_to_proto(extents))
         self._put(slice_key(name, extents), array)
 
+    @property
+    def takes_pieces_in_any_order(self) -> bool:
+        """Whether several tensors can be written at the same time, by `reserve`: in files of this machine."""
+        return isinstance(self._data, io.BufferedWriter)
+
+    def reserve(
+        self, name: str, dtype: np.dtype, shape: Sequence[int], part: tuple[Sequence[int], Extents] | None = None
+    ) -> PieceWriter:
+        """Makes room for a tensor of numbers that comes piece by piece. It must be whole before `finish`, and, unless
+        `takes_pieces_in_any_order`, before anything else is added.
+
+        Args:
+          part: the full shape and the extents, where the tensor is a part of the variable `name`.
+
+        Raises:
+          InvalidArgumentError: the name is there already.
+        """
+        key = name.encode()
+        if part is not None:
+            whole = self._entries.get(key)
+            if whole is None:
+                whole = self._entries[key] = self._new_entry(np.empty(0, dtype), part[0])
+            spelled_out(part[1], part[0])  # checks them
+            whole.slices.append(extents_to_proto(part[1]))
+            key = slice_key(name, part[1])
+        self._check_new(key)
+        entry = self._new_entry(np.empty(0, dtype), shape)
+        entry.offset, entry.size = self._offset, math.prod(shape) * dtype.itemsize
+        self._offset += entry.size
+        self._entries[key] = entry
+        return PieceWriter(self.prefix, self._data, entry, self.takes_pieces_in_any_order)
+
     def finish(self) -> None:
         """Makes the bundle visible under its prefix."""
         from dtf.wire.pb import tensor_bundle_pb2
@@ -122,12 +156,13 @@ class BundleWriter:
             self.abandon()
 
     def _put(self, key: bytes, value: np.ndarray) -> None:
-        if key in self._entries and not self._entries[key].slices:
-            raise errors.InvalidArgumentError.of(f"Adding duplicate key: {key.decode(errors='replace')}")
+        self._check_new(key)
         array = np.asarray(value)
         entry = self._new_entry(array, array.shape)
         chunks, crc = _encode(array)
         with file_errors(self.prefix):
+            if self.takes_pieces_in_any_order:
+                self._data.seek(self._offset)
             for chunk in chunks:
                 self._data.write(chunk)
         entry.offset = self._offset
@@ -135,6 +170,10 @@ class BundleWriter:
         entry.crc32c = mask(crc)
         self._offset += entry.size
         self._entries[key] = entry
+
+    def _check_new(self, key: bytes) -> None:
+        if key in self._entries and not self._entries[key].slices:
+            raise errors.InvalidArgumentError.of(f"Adding duplicate key: {key.decode(errors='replace')}")
 
     def _new_entry(self, array: np.ndarray, shape: Sequence[int]) -> Any:
         from dtf.wire.pb import tensor_bundle_pb2
@@ -146,6 +185,42 @@ class BundleWriter:
         return tensor_bundle_pb2.BundleEntryProto(
             dtype=cast(Any, dtype.as_datatype_enum), shape=TensorShape(list(shape)).as_proto()
         )
+
+
+class PieceWriter:
+    """Writes one tensor of a bundle in pieces: in any order and from several threads where the file allows that."""
+
+    def __init__(self, prefix: str, file: BinaryIO, entry: Any, in_any_order: bool) -> None:
+        self._prefix = prefix
+        self._file = file
+        self._entry = entry
+        self._in_any_order = in_any_order
+        self._checksums: dict[int, tuple[int, int]] = {}
+
+    def write(self, start: int, piece: np.ndarray) -> None:
+        """Writes bytes (a contiguous uint8 array), `start` bytes from where the tensor begins.
+
+        Raises:
+          OpError: as BundleWriter's methods.
+        """
+        self._checksums[start] = (crc32c(piece), len(piece))
+        with file_errors(self._prefix):
+            if not self._in_any_order:
+                self._file.write(piece.data)
+                return
+            left, offset = piece.data, self._entry.offset + start
+            while left:
+                written = os.pwrite(self._file.fileno(), left, offset)
+                left, offset = left[written:], offset + written
+
+    def finish(self) -> None:
+        """All pieces are written: stores their checksum."""
+        crc, end = 0, 0
+        for start, (checksum, length) in sorted(self._checksums.items()):
+            assert start == end, f"bytes {end} to {start} are missing"
+            crc, end = joined_crc32c(crc, checksum, length), end + length
+        assert end == self._entry.size, f"bytes {end} to {self._entry.size} are missing"
+        self._entry.crc32c = mask(crc)
 
 
 class BundleReader:

@@ -268,7 +268,7 @@ class _VariableInside(Variable):
     def __init__(self, outside: Variable, storage: Storage) -> None:
         self.outside = outside
         self.name, self.dtype, self.lock = outside.name, outside.dtype, outside.lock
-        self.declared_shape, self.storage = outside.declared_shape, None
+        self.declared_shape, self.storage, self._watchers = outside.declared_shape, None, ()  # snapshots are the host's
         self._type, self._index = storage.backend.device_type, storage.number
 
     @property

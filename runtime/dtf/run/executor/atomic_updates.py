@@ -24,8 +24,9 @@ _READS = frozenset({"ReadVariableOp", "_ReadVariablesOp"})
 CONFIRM, _EXPORT = "WorkQueueConfirm", "WorkQueueExport"
 _SAVES = frozenset({"Save", "SaveSlices", "SaveV2"})
 _READ_FOR_SAVING = _READS | {"Identity", _EXPORT}
-_WITH_UPDATES = frozenset({CONFIRM, _EXPORT})
-"""A confirmation goes with the update that it stands before; a saved state with the variables that are saved."""
+_WITH_UPDATES = frozenset({CONFIRM, _EXPORT, "SaveV2"})
+"""A confirmation goes with the update that it stands before; a saved state with the variables that are saved. A save
+takes its snapshot between two updates; it is written later, without the lock."""
 
 _Value = tuple[int, int]
 
@@ -38,14 +39,15 @@ def held_together(instructions: Sequence[Instruction], order: Sequence[int]) -> 
     """
     of_writes = _of_writes(instructions, order)
     finals = [index for index in order if _is_write(instructions[index]) and of_writes.get(index)]
-    found = _held_for_saving(instructions, order)
+    saves = [index for index in order if instructions[index].op in _SAVES]
     confirms = [index for index in order if instructions[index].op == CONFIRM]
-    if not finals and not confirms:
-        return found
+    if not finals and not confirms and not saves:
+        return {}
     consumers: dict[int, set[int]] = defaultdict(set)
     for index in order:
         for source in instructions[index].sources():
             consumers[source].add(index)
+    found = _held_for_saving(instructions, saves, consumers)
     for index in confirms:
         found[index].extend(_updates_after(index, instructions, consumers))
     for final in finals:
@@ -58,8 +60,13 @@ def held_together(instructions: Sequence[Instruction], order: Sequence[int]) -> 
     return found
 
 
-def _held_for_saving(instructions: Sequence[Instruction], order: Sequence[int]) -> dict[int, list[int]]:
-    """The state of a work queue is read together with the variables that go into the same file, so that the records
+def _held_for_saving(
+    instructions: Sequence[Instruction], saves: Sequence[int], consumers: Mapping[int, set[int]]
+) -> dict[int, list[int]]:
+    """The variables of a save are read when it can begin: from then on its snapshot has them, but a value that waits
+    for a name from another task would make the updates meanwhile copy all of it.
+
+    The state of a work queue is read together with the variables that go into the same file, so that the records
     that count as confirmed are those that the variables have seen.
     """
     found: dict[int, list[int]] = defaultdict(list)
@@ -67,12 +74,12 @@ def _held_for_saving(instructions: Sequence[Instruction], order: Sequence[int]) 
     def reads(index: int) -> list[int]:
         return [source for source, _ in instructions[index].inputs if instructions[source].op in _READ_FOR_SAVING]
 
-    for save in order:
-        if instructions[save].op in _SAVES:
-            sources = _closure(reads(save), reads)
-            if any(instructions[source].op == _EXPORT for source in sources):
-                for source in sources:
-                    found[source].append(save)
+    for save in saves:
+        sources = _closure(reads(save), reads)
+        has_export = any(instructions[source].op == _EXPORT for source in sources)
+        for source in sources:
+            if has_export or consumers[source] <= sources | {save}:
+                found[source].append(save)
     return found
 
 

@@ -1,16 +1,10 @@
 """Kernels that touch files, serialized tensors and Python functions.
 
-Owns saving and restoring as ops (the format itself is `checkpoint.py`), reading and writing whole files, sharded file
-names, and calls of registered Python functions (`py_functions.py`).
+Owns restoring as ops (the format itself is `checkpoint.py`; `saving` has the ops that save), reading and writing whole
+files, sharded file names, and calls of registered Python functions (`py_functions.py`).
 """
 
 from __future__ import annotations
-
-import contextlib
-import errno
-import os
-import re
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,12 +15,10 @@ from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.threads import reader_thread
 from dtf.run.value_types import Array
 from dtf.wire import codec, dtypes, errors, filesystems, py_functions
-from dtf.wire.checkpoint import BundleWriter, merge_bundles
-from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint, write_v1
+from dtf.wire.checkpoint_v1 import Checkpoint, open_checkpoint
 from dtf.wire.files import file_errors, read_within_memory
 from dtf.wire.strings import string_scalar
 from dtf.wire.tensor_slices import parse_slice_spec
-from dtf.wire.unfinished import remove_abandoned
 
 
 def _text(value: str | bytes | Array) -> str:
@@ -39,49 +31,7 @@ def _texts(values: np.ndarray) -> list[str]:
     return [value.decode() for value in np.ravel(values).tolist()]
 
 
-# -- checkpoints
-
-
-@kernel("SaveV2", stateful=True)
-def _(node: KernelNode) -> Function:
-    def save(
-        step: StepContext,
-        prefix: np.ndarray,
-        tensor_names: np.ndarray,
-        shape_and_slices: np.ndarray,
-        *tensors: np.ndarray,
-    ) -> None:
-        path = _text(prefix)
-        _remove_abandoned(path)
-        with _folder_of(path), BundleWriter(path) as writer:
-            for name, spec, tensor in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
-                if not spec:
-                    writer.add(name, tensor)
-                    continue
-                shape, extents = parse_slice_spec(spec)
-                writer.add_slice(name, shape, extents, tensor)
-
-    return save
-
-
-@kernel("Save", stateful=True)
-def _(node: KernelNode) -> Function:
-    return lambda step, filename, tensor_names, *data: _save_v1(filename, tensor_names, [""] * len(data), data)
-
-
-@kernel("SaveSlices", stateful=True)
-def _(node: KernelNode) -> Function:
-    return lambda step, filename, tensor_names, specs, *data: _save_v1(filename, tensor_names, _texts(specs), data)
-
-
-def _save_v1(filename: Array, tensor_names: Array, specs: list[str], tensors: Sequence[Array]) -> None:
-    parts = []
-    for name, spec, tensor in zip(_texts(tensor_names), specs, tensors, strict=True):
-        shape, extents = parse_slice_spec(spec) if spec else (np.shape(tensor), [(0, -1)] * np.ndim(tensor))
-        parts.append((name, shape, extents, tensor))
-    path = _text(filename)
-    with _folder_of(path):
-        write_v1(path, parts)
+# -- restoring
 
 
 @kernel("Restore", stateful=True)
@@ -94,39 +44,6 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     wanted = node.attr("dt")
     return lambda step, pattern, name, spec: _restore(_text(pattern), [_text(name)], [_text(spec)], [wanted])[0]
-
-
-_SHARD = re.compile(r"(?:-\d+)?_temp_[0-9a-f]{32}/part")
-
-
-def _remove_abandoned(path: str) -> None:
-    """Before a task writes its shard: what it left on its disk when it was killed in an earlier save of the prefix."""
-    shard = _SHARD.search(path)
-    if shard is not None:
-        prefix = path[: shard.start()]
-        remove_abandoned(filesystems.dirname(prefix), [os.path.basename(prefix)])
-
-
-@contextlib.contextmanager
-def _folder_of(path: str) -> Iterator[None]:
-    """Makes the folder of a file if need be, but not those above it; removes it again if the block fails."""
-    folder = filesystems.dirname(path)
-    made = False
-    if folder and not filesystems.isdir(folder):
-        with file_errors(path):
-            # Another shard may have made it just now.
-            with contextlib.suppress(FileExistsError):
-                filesystems.mkdir(folder)
-                made = True
-            if not filesystems.isdir(folder):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-    try:
-        yield
-    except BaseException:
-        if made:
-            with contextlib.suppress(OSError):  # other shards may be there
-                filesystems.rmdir(folder)
-        raise
 
 
 @kernel("RestoreV2", stateful=True)
@@ -161,12 +78,6 @@ def _read(reader: Checkpoint, name: str, spec: str) -> np.ndarray:
     if stored != shape:
         raise invalid(f"Shape in shape_and_slice spec {shape} does not match the shape in the save file: {stored}")
     return reader.read_slice(name, extents)
-
-
-@kernel("MergeV2Checkpoints", stateful=True)
-def _(node: KernelNode) -> Function:
-    delete = node.attr("delete_old_dirs")
-    return lambda step, prefixes, merged: merge_bundles(_texts(prefixes), _text(merged), delete)
 
 
 @kernel("ShardedFilename")

@@ -111,8 +111,8 @@ OPS = {
         Dawsn Expint FresnelCos FresnelSin IgammaGradA RandomGammaGrad Spence
     """,
     "io": """
-        MatchingFiles MergeV2Checkpoints ParseTensor PyFunc PyFuncStateless ReadFile Restore RestoreSlice RestoreV2
-        Save SaveSlices SaveV2 SerializeTensor ShardedFilename ShardedFilespec WriteFile
+        MatchingFiles ParseTensor PyFunc PyFuncStateless ReadFile Restore RestoreSlice RestoreV2 SerializeTensor
+        ShardedFilename ShardedFilespec WriteFile
     """,
     "joining": """
         Concat ConcatOffset ConcatV2 MirrorPad MirrorPadGrad Pack Pad PadV2 ParallelConcat Split SplitV Tile Unpack
@@ -200,6 +200,9 @@ OPS = {
     "rnn": """
         BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell
         LSTMBlockCellGrad
+    """,
+    "saving": """
+        MergeV2Checkpoints Save SaveSlices SaveV2
     """,
     "searching": """
         ListDiff LowerBound Select SelectV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 UpperBound Where

@@ -6,6 +6,8 @@ do to variables is in `training`. Every update holds the variable's lock, so `us
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dtf.run.devices.backends import storage_of
@@ -492,7 +494,7 @@ def _scatter(variable: Variable, indices: np.ndarray, updates: np.ndarray, funct
     check_indices("indices", indices, shape[0])
     rows = indices.ravel()
     wide = np.broadcast_to(updates, indices.shape + shape[1:]).reshape(rows.shape + shape[1:])
-    _combine(variable.writable(), rows, wide, function)
+    _combine(variable.writable(rows), rows, wide, function)
 
 
 def _check_updates(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
@@ -519,7 +521,7 @@ def _scatter_nd(variable: Variable, indices: np.ndarray, updates: np.ndarray, fu
             f"{shape_text(updates.shape)}, indices.shape {shape_text(indices.shape)}, params.shape {shape_text(shape)}",
         )
     rows = rows_of_nd_indices(indices, shape, "params.shape").ravel()
-    array = variable.writable()
+    array = variable.writable(rows if depth == 1 else rows // math.prod(shape[1:depth]) if depth else None)
     _combine(array.reshape(-1, *shape[depth:]), rows, updates.reshape(rows.shape + shape[depth:]), function)
 
 

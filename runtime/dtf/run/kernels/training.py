@@ -533,16 +533,26 @@ def _application(node: KernelNode, rule: Rule, block: int) -> Callable[[tuple[_I
             scalars.append(number)
         variables, gradient = cast("tuple[Variable, ...]", inputs[: len(slots)]), np.asarray(inputs[gradient_at])
         with variables[0].lock if len(variables) == 1 else _locks(variables):
-            arrays = [variable.writable() for variable in variables]
+            indices = None if indices_at is None else np.asarray(inputs[indices_at])
+            rows = None if indices is None else _rows_to_keep(variables, indices)
+            arrays = [variable.writable(rows) for variable in variables]
             for name, array in zip(names[1:], arrays[1:], strict=False):
                 if array.shape != arrays[0].shape:
                     raise _mismatch(f"var and {name}", arrays[0], array)
-            if indices_at is None:
+            if indices is None:
                 _apply_dense(rule, arrays, gradient, scalars, block)
             else:
-                _apply_sparse(rule, arrays, gradient, np.asarray(inputs[indices_at]), scalars)
+                _apply_sparse(rule, arrays, gradient, indices, scalars)
 
     return apply
+
+
+def _rows_to_keep(variables: Sequence[Variable], indices: np.ndarray) -> np.ndarray | None:
+    """The rows that a sparse update changes, as `writable` takes them; None where it will be refused."""
+    rows = min((variable.shape or (0,))[0] or 0 for variable in variables)
+    if not indices.size or indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= rows:
+        return None
+    return indices
 
 
 def _locks(variables: Sequence[Variable]) -> ExitStack:

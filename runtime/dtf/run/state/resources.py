@@ -29,8 +29,8 @@ from dtf.wire.dtypes import DType
 from dtf.wire.measures import measures
 
 __all__ = [
-    "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "checked_kind", "handle_of", "shown_kind",
-    "unaliased",
+    "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "Watcher", "checked_kind", "handle_of",
+    "shown_kind", "unaliased",
 ]  # fmt: skip
 
 DEFAULT_CONTAINER = "localhost"
@@ -41,6 +41,18 @@ _Result = TypeVar("_Result")
 
 class _BinaryOperation(Protocol):
     def __call__(self, left: Array, right: Array, /, out: Array | None = None) -> Array: ...
+
+
+class Watcher(Protocol):
+    """Sees the changes of a variable before they happen; the variable's lock is held. It keeps no reference to the
+    array of `before_update`, which is modified next.
+    """
+
+    def before_update(self, array: Array, rows: np.ndarray | None) -> None:
+        """The value changes: the rows along its first dimension that `rows` names, or (None) any part of it."""
+
+    def before_release(self, array: Array) -> None:
+        """The variable gives up this array, which nobody modifies from now on."""
 
 
 class Variable:
@@ -58,7 +70,7 @@ class Variable:
       storage: the device whose memory its value is in; None: the host's. Its values are arrays of that backend then.
     """
 
-    __slots__ = ("__weakref__", "_array", "declared_shape", "dtype", "lock", "name", "storage")
+    __slots__ = ("__weakref__", "_array", "_watchers", "declared_shape", "dtype", "lock", "name", "storage")
 
     def __init__(
         self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None, storage: Storage | None = None
@@ -72,6 +84,7 @@ class Variable:
         self.lock = threading.RLock()
         self.declared_shape = shape
         self._array: Any = None
+        self._watchers: tuple[Watcher, ...] = ()
 
     def __repr__(self) -> str:
         state = "" if self._array is not None else ", uninitialized"
@@ -123,17 +136,25 @@ class Variable:
         with self.lock:
             if check is not None and (type(self._array) is not np.ndarray or self._array.shape != array.shape):
                 check(self.shape, array.shape)
+            if self._watchers:
+                self._announce(True, None)
             self._array = array
 
     def clear(self) -> None:
         """Makes the variable uninitialised again."""
         with self.lock:
+            if self._watchers:
+                self._announce(True, None)
             self._array = None
 
-    def writable(self) -> np.ndarray:
+    def writable(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The current value as an array that may be modified in place while the lock is held.
 
         It is the live buffer when nobody else can see it, else a copy that becomes the live buffer. Do not keep it.
+
+        Args:
+          rows: indices (int array of any shape, checked) along the first dimension, if the caller modifies no other
+            rows: a save that reads the variable keeps the old values of these alone.
 
         Raises:
           FailedPreconditionError: the variable has not been initialised.
@@ -141,10 +162,35 @@ class Variable:
         with self.lock:
             if self._array is None:
                 self.read()
-            if not self._is_exclusive():
+            is_shared = not self._is_exclusive()
+            if self._watchers:
+                self._announce(is_shared, rows)
+            if is_shared:
                 self._array = self._copied(self._array)
             array: np.ndarray = self._array
             return array
+
+    def watch(self, watcher: Watcher) -> None:
+        """Announces all changes to `watcher` before they happen, until `unwatch`."""
+        with self.lock:
+            self._watchers = (*self._watchers, watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Ends `watch`; fine if it has ended."""
+        with self.lock:
+            self._watchers = tuple(each for each in self._watchers if each is not watcher)
+
+    def holds(self, array: object) -> bool:
+        """Whether this array is the current value. The lock must be held while that matters."""
+        return self._array is array
+
+    def _announce(self, is_released: bool, rows: np.ndarray | None) -> None:
+        if self._array is None:
+            return
+        for watcher in self._watchers:
+            if is_released:
+                watcher.before_release(self._array)
+            watcher.before_update(self._array, rows)
 
     def allocate(self, shape: tuple[int, ...]) -> None:
         """Makes the value an array of zeros, in the memory of the variable's device."""
@@ -172,7 +218,10 @@ class Variable:
         with self.lock:
             if self._array is None:
                 self.read()
-            if self._is_exclusive():
+            is_exclusive = self._is_exclusive()
+            if self._watchers:
+                self._announce(not is_exclusive, None)
+            if is_exclusive:
                 operation(self._array, operand, out=self._array)
             else:
                 self._array = operation(self._array, operand)
@@ -276,6 +325,11 @@ class ResourceManager:
         with self._lock:
             found = [(name, each) for (_, kind, name), each in self._objects.items() if kind is Variable]
         return [(name, each.nbytes) for name, each in found if each.is_initialized]
+
+    def variables(self) -> list[Variable]:
+        """All variables, with a value or without."""
+        with self._lock:
+            return [each for (_, kind, _), each in self._objects.items() if kind is Variable]
 
     def lookup_or_create(
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
