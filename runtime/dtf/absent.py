@@ -20,7 +20,6 @@ _STRATEGY = (
 _LIBRARY = "libraries of compiled ops cannot be loaded; use tf.py_func, or add a kernel (runtime/README.md)"
 _V2 = "TensorFlow 2's behavior is not supported; use the names of TensorFlow 1.x"
 _TPU = "TPUs are not supported; place operations on CPUs or GPUs with tf.device"
-_OPERATOR = "only full, lower triangular, diagonal and identity operators are there; use the functions of tf.linalg"
 
 ABSENT = {
     "ragged.cross": "use tf.sparse.cross on to_sparse(), then tf.RaggedTensor.from_sparse",
@@ -52,7 +51,6 @@ ABSENT = {
     "quantization.dequantize": _QUANTIZED,
     "quantization.quantize": _QUANTIZED,
     "quantization.quantized_concat": _QUANTIZED,
-    "linalg.LinearOperator.": _OPERATOR,
     "nondifferentiable_batch_function": "calls are not batched; batch the requests before session.run",
     "wrap_function": "use tf.import_graph_def, or call the function while the graph is built",
     "nn.rnn": "its name since TensorFlow 1.0 is tf.nn.static_rnn",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dtf import late as _late
+from dtf.build.linear_operators import *  # noqa: F403
 from dtf.build.ops.clip import global_norm  # noqa: F401
 from dtf.build.ops.decompositions import *  # noqa: F403
 from dtf.build.ops.decompositions import matrix_determinant as det  # noqa: F401
@@ -21,7 +22,6 @@ from dtf.build.ops.diagonals import matrix_diag_part as diag_part  # noqa: F401
 from dtf.build.ops.diagonals import matrix_set_diag as set_diag  # noqa: F401
 from dtf.build.ops.einsum import *  # noqa: F403
 from dtf.build.ops.linalg import *  # noqa: F403
-from dtf.build.ops.linear_operators import *  # noqa: F403
 from dtf.build.ops.matrix_functions import *  # noqa: F403
 from dtf.build.ops.normalization import l2_normalize  # noqa: F401
 from dtf.build.ops.rearranging import matrix_transpose  # noqa: F401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtf.build.ops.linear_operators import (
+from dtf.build.linear_operators import (
     LinearOperator,
     LinearOperatorDiag,
     LinearOperatorFullMatrix,
