@@ -171,11 +171,12 @@ def _product(solves: bool, adjoint: bool, adjoint_arg: bool, with_batch: bool) -
             given = _adjoint(x) if adjoint_arg else x
             if solves:
                 made = operator.solve(given, adjoint=adjoint, adjoint_arg=adjoint_arg)
-                wide = _broadcast(matrix, x)
-                expected = tf.linalg.solve(*wide, adjoint=adjoint)
+                wide, sides = _broadcast(matrix, x)
+                expected = tf.linalg.solve(wide, sides, adjoint=adjoint)
             else:
                 made = operator.matmul(given, adjoint=adjoint, adjoint_arg=adjoint_arg)
-                expected = tf.matmul(*_broadcast(matrix, x), adjoint_a=adjoint)
+                wide, sides = _broadcast(matrix, x)
+                expected = tf.matmul(wide, sides, adjoint_a=adjoint)
             if not use_placeholder:
                 case.assertAllEqual(made.shape, expected.shape)
             fetches = [made, expected]

@@ -125,7 +125,8 @@ class LinearOperatorBlockDiag(LinearOperator):
         return self._vectors([each.eigvals() for each in self._operators])
 
     def _to_dense(self) -> Tensor:
-        size, rows, before = self.domain_dimension_tensor(), [], 0
+        size, rows = self.domain_dimension_tensor(), []
+        before: Any = 0
         for each in self._operators:
             dense = each.to_dense()
             after = size - before - each.domain_dimension_tensor()

@@ -91,7 +91,7 @@ class _BaseCirculant(LinearOperator):
 
     def _shape(self) -> TensorShape:
         sizes = self.block_shape
-        size = int(np.prod(sizes.as_list())) if sizes.is_fully_defined() else None
+        size = sizes.num_elements()
         batch = self._spectrum.shape
         return batch[: -self._block_depth].concatenate([size, size]) if batch.ndims is not None else TensorShape(None)
 

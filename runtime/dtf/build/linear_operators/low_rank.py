@@ -87,7 +87,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     def _made_diag_operator(self, positive: bool | None) -> LinearOperator:
         if self._diag_update is not None:
             return LinearOperatorDiag(self._diag_update, is_positive_definite=positive)
-        rank = self._u.shape.dims[-1].value if self._u.shape.dims is not None else None
+        rank: Any = self._u.shape.dims[-1].value if self._u.shape.dims is not None else None
         rank = array.shape_of(self._u)[-1] if rank is None else rank
         return LinearOperatorIdentity(rank, dtype=self.dtype)
 
