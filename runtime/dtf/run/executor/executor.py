@@ -50,6 +50,7 @@ from dtf.run.executor.functions import FunctionLibrary
 from dtf.run.executor.instructions import in_running_order, is_loop, read_graph
 from dtf.run.executor.segments import constants_of
 from dtf.run.executor.step import SessionState, StepContext
+from dtf.run.executor.sums_of_products import with_sums_of_products
 from dtf.run.interfaces import Device, Value
 from dtf.run.kernels import DEAD
 from dtf.run.passes.copies import with_copies
@@ -110,6 +111,7 @@ class Executor:
         self._compiled: FlatProgram | FrameProgram | None = None
         self._constants: Mapping[int, Array] | None = None
         if not self.has_loops:
+            self._instructions = with_sums_of_products(self._instructions)
             self._constants = constants_of(self._instructions, in_running_order(self._instructions))
         if self.has_loops or not is_deferred:
             self._compiled = self._compile()

@@ -157,9 +157,11 @@ class FlatRun:
             raise _cancelled()
 
     def record(self, index: int, start_ns: int, end_ns: int, outputs: tuple[Value, ...]) -> None:
-        node = self._program.instructions[index].node
+        instruction = self._program.instructions[index]
         assert self.step.collector is not None
-        self.step.collector.record(node.name, node.op, start_ns, end_ns, outputs)
+        for node in instruction.absorbed:  # its time is that of the instruction, which computes it too
+            self.step.collector.record(node.name, node.op, start_ns, start_ns, ())
+        self.step.collector.record(instruction.name, instruction.op, start_ns, end_ns, outputs)
 
     def _take(self, indices: Sequence[int]) -> dict[int, int]:
         """The start times of those nodes that were waiting, which they no longer are."""

@@ -52,6 +52,7 @@ class Instruction:
       passes_reference: it is another name of a Variable, which its consumers read.
       has_list_output: whether the kernel may give a list although there is one output.
       group: of a _Recv whose value is pushed: the number of the values that come together with it (see `piggyback`).
+      absorbed: nodes whose work this instruction does besides its own (see `sums_of_products`).
     """
 
     index: int
@@ -64,6 +65,7 @@ class Instruction:
     has_list_output: bool
     passes_reference: bool = False
     group: int | None = None
+    absorbed: tuple[kernels.KernelNode, ...] = ()
 
     @property
     def name(self) -> str:

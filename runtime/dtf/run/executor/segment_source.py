@@ -57,7 +57,8 @@ class SegmentWriter:
         for position, index in enumerate(self._segment.instructions):
             instruction = self._graph.instructions[index]
             is_confirmed = is_confirmed or instruction.op == CONFIRM
-            if position and not is_confirmed and (position % _NODES_UNCHECKED == 0 or instruction.op in HEAVY):
+            is_heavy = instruction.op in HEAVY or bool(instruction.absorbed)
+            if position and not is_confirmed and (position % _NODES_UNCHECKED == 0 or is_heavy):
                 self._line(index, "    run.check()")
             self._write_instruction(instruction)
         if len(self._lines) == before:
