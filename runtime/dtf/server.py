@@ -27,11 +27,15 @@ from dtf.wire.pb import cluster_pb2, config_pb2, tensorflow_server_pb2
 
 if TYPE_CHECKING:
     from dtf.rpc.peers import Peers
+    from dtf.run.durability.durable_resources import DurableResources
     from dtf.run.interfaces import Master, StepResult, Value, Worker
     from dtf.run.threads.cancellation import CancellationManager
 
 BIND_VARIABLE = "DTF_BIND"
 """The address at which servers of this process listen, when it is another than that by which others know them."""
+
+DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE = "DTF_DURABILITY", "DTF_DURABILITY_DIR"
+"""What a server keeps beyond its process, and where, unless its config says it."""
 
 _STOP_GRACE_S = 0.5
 _SIGNAL_CHECK_PERIOD_S = 0.5
@@ -57,9 +61,14 @@ class Server:
     ) -> None:
         """Listens at the address that the cluster gives this task, and starts to serve unless told not to.
 
-        Two things come from the environment: DTF_BIND, a host to listen at instead of the one in the cluster, such as
-        0.0.0.0 or an inner address; and, in DTF_TLS_CA, DTF_TLS_CERT and DTF_TLS_KEY, the files with which the server
-        speaks TLS, and only to peers of the same authority (see `wire.credentials`).
+        With `config.experimental.durability` = "process" (or DTF_DURABILITY=process) the variables of the task outlive
+        its process: a server that is started again with the same folder goes on with them, and so do the sessions that
+        use it. `config.experimental.durability_folder` (or DTF_DURABILITY_DIR) names the folder, in memory such as
+        /dev/shm/NAME; use another one for each task and each training. See runtime/durability.md.
+
+        Two more things come from the environment: DTF_BIND, a host to listen at instead of the one in the cluster, such
+        as 0.0.0.0 or an inner address; and, in DTF_TLS_CA, DTF_TLS_CERT and DTF_TLS_KEY, the files with which the
+        server speaks TLS, and only to peers of the same authority (see `wire.credentials`).
 
         Args:
           server_or_cluster_def: a ServerDef, ClusterDef, ClusterSpec or dictionary.
@@ -72,7 +81,7 @@ class Server:
           UnimplementedError: another protocol.
           UnknownError: the port is in use, or the address is another machine's.
           InvalidArgumentError: the address is malformed or its host name does not resolve.
-          FailedPreconditionError: the TLS files cannot be used.
+          FailedPreconditionError: the TLS files cannot be used, or another process has the durable state.
         """
         from dtf.rpc.peers import Peers
         from dtf.rpc.service import Service
@@ -92,7 +101,8 @@ class Server:
         address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
         settings = self._server_def.default_session_config
         share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
-        self._worker = LocalWorker(devices_of_task(self._task, settings), peers_of_cluster=self._peers_of_cluster)
+        durable = _durable_state(settings, self._task)
+        self._worker = LocalWorker(devices_of_task(self._task, settings), None, self._peers_of_cluster, durable)
         self._credentials = credentials.from_environment()
         self._peers = Peers(cluster, self._task, self._worker, self._credentials)
         self._worker.peers = self._peers.worker
@@ -224,6 +234,30 @@ class Server:
 
     def __repr__(self) -> str:
         return f"<Server {self._task} at {self.target}>"
+
+
+def _durable_state(settings: config_pb2.ConfigProto, task: str) -> DurableResources | None:
+    """What the task keeps beyond its process; None: nothing. Raises OpError if that is impossible."""
+    experimental = settings.experimental
+    level = experimental.durability or os.environ.get(DURABILITY_VARIABLE, "") or "none"
+    if level == "none":
+        return None
+    if level != "process":
+        raise errors.UnimplementedError.of(
+            f"{task}: durability is {level!r}; the levels are 'none' and 'process'. A backup on another host is not "
+            "supported.",
+        )
+    folder = experimental.durability_folder or os.environ.get(DURABILITY_FOLDER_VARIABLE, "")
+    if not folder:
+        raise errors.InvalidArgumentError.of(
+            f"{task}: durability 'process' needs a folder of its own for this task and this training; set "
+            f"experimental.durability_folder or {DURABILITY_FOLDER_VARIABLE}, such as /dev/shm/my-training/ps-0.",
+        )
+    from pathlib import Path
+
+    from dtf.run.durability.durable_resources import DurableResources
+
+    return DurableResources(Path(folder))
 
 
 def find_master(target: str, config: config_pb2.ConfigProto) -> Master:

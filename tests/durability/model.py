@@ -266,9 +266,7 @@ def _deliveries(state: State, message: Run | Done, without: str | None) -> Itera
         if message.step != step:
             slots[message.client] = message.step, ()
         memory = process.memory._replace(slots=_slots(slots))
-        changed_process = process._replace(
-            memory=memory, running=tuple(sorted((*process.running, Running(message))))
-        )
+        changed_process = process._replace(memory=memory, running=tuple(sorted((*process.running, Running(message)))))
         event = f"ps:{message.server} begins step {message.step} of client {message.client}"
         yield event, _with_process(state, message.server, place, changed_process)
 

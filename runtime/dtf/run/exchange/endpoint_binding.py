@@ -146,7 +146,7 @@ def _feed(place: int) -> Callable[[StepContext], Value]:
 
 def _fetch(place: int) -> Callable[[StepContext, Value], None]:
     def fetch(step: StepContext, value: Value) -> None:
-        if type(value) is Variable:  # it is read when the step has ended
+        if isinstance(value, Variable):  # it is read when the step has ended
             value.read()  # a variable without a value is reported here
         assert step.results is not None
         step.results[place] = value

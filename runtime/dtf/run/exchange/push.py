@@ -197,8 +197,10 @@ class PushedSteps:
             )
         exchange = PushExchange(prepared.run_id, step_id, prepared.own_index, prepared.home, self._push)
         results = [_UNMADE] * len(prepared.recv_keys)
-        running = self._steps.enter(prepared.session, step_id, exchange, None, values, results, cancellation)
         executor = prepared.executor
+        running = self._steps.enter(
+            prepared.session, step_id, exchange, None, values, results, cancellation, executor.may_repeat
+        )
 
         def finished(error: errors.OpError | None) -> None:
             self._running.pop(step_id, None)

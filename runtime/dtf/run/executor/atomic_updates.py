@@ -99,9 +99,10 @@ def _leaves(instruction: Instruction) -> bool:
 
 def has_update(segment: Sequence[int], instructions: Sequence[Instruction]) -> bool:
     """Whether, of these instructions, in order, one assigns what was made of the variable's own value, or one changes
-    a variable by what another has made of a variable. So does one that confirms an update or saves what is confirmed.
+    a variable by what another has made of a variable. So does one that confirms an update or saves what is confirmed,
+    and one that changes durable state: its segment is a transaction.
     """
-    if any(instructions[index].op in _WITH_UPDATES for index in segment):
+    if any(instructions[index].keeps or instructions[index].op in _WITH_UPDATES for index in segment):
         return True
     of_writes = _of_writes(instructions, segment)
     if any(of_writes.get(index) and _is_write(instructions[index]) for index in segment):

@@ -40,6 +40,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from dtf.run.durability.kept import MARK
 from dtf.run.exchange.endpoint_binding import EndpointBinding, arrivals_of, bind, bind_loops
 from dtf.run.exchange.piggyback import Marks
 from dtf.run.exchange.rendezvous import StepRendezvous
@@ -78,6 +79,7 @@ class Executor:
 
     Attributes:
       has_loops: whether the partition has loop frames, so that a node may run many times in a step.
+      may_repeat: whether its steps may be sent again, so that some of its operations must run once (see `durability`).
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Executor:
         device: Device | None = None,
         library: Library | None = None,
         is_deferred: bool = False,
+        is_durable: bool = False,
     ) -> None:
         """Compiles `graph_def`.
 
@@ -95,6 +98,7 @@ class Executor:
           device: the device that the nodes are on.
           library: holds the functions that it may call, if it does not bring them itself.
           is_deferred: a graph without loops is checked now, and compiled by the first step that runs it unbound.
+          is_durable: what it changes outlives the process (see `durability`).
 
         Raises:
           InvalidArgumentError, NotFoundError: the graph cannot be run here (see `instructions.read_graph`).
@@ -105,6 +109,11 @@ class Executor:
             functions = {function.signature.name: function for function in graph_def.library.function}
             library = FunctionLibrary(functions, _compile_body)
         self._instructions = read_graph(with_copies(graph_def, library), library)
+        self.may_repeat = is_durable or any(MARK in node.attr for node in graph_def.node)
+        if self.may_repeat:
+            from dtf.run.durability.once import once_each  # which most processes do without
+
+            self._instructions, self.may_repeat = once_each(self._instructions, graph_def, is_durable)
         self._marks = Marks.of(graph_def)
         self.has_loops = is_loop(self._instructions)
         self._lock = threading.Lock()

@@ -22,6 +22,7 @@ from dtf.run.executor.step_status import Outcome
 from dtf.run.interfaces import Key, Value
 from dtf.run.kernels import DEAD
 from dtf.run.lib import numpy_warnings
+from dtf.run.state.resources import UpdateLock
 from dtf.run.threads import growing_pool, reader_thread, thread_pool
 from dtf.wire import errors
 
@@ -314,12 +315,14 @@ class FlatRun:
             variant.functions[segment.index](self.step, self.shared, self)
         except BaseException as error:
             self._segment_failed(segment, variant, error)
-        finally:
-            if lock is not None:
+        if lock is not None:
+            try:
                 lock.release()
+            except errors.OpError as error:  # what the segment has changed cannot be kept
+                self.outcome.fail(error)
         segment.cost_ns = (segment.cost_ns + time.perf_counter_ns() - started) // 2
 
-    def _lock_for_update(self) -> threading.RLock:
+    def _lock_for_update(self) -> UpdateLock:
         """The task's lock for updates, acquired."""
         lock = self.step.resources.update_lock
         if not lock.acquire(blocking=False):

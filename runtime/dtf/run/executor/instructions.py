@@ -53,6 +53,7 @@ class Instruction:
       has_list_output: whether the kernel may give a list although there is one output.
       group: of a _Recv whose value is pushed: the number of the values that come together with it (see `piggyback`).
       absorbed: nodes whose work this instruction does besides its own (see `sums_of_products`).
+      keeps: it changes state that outlives the process (see `durability`).
     """
 
     index: int
@@ -66,6 +67,7 @@ class Instruction:
     passes_reference: bool = False
     group: int | None = None
     absorbed: tuple[kernels.KernelNode, ...] = ()
+    keeps: bool = False
 
     @property
     def name(self) -> str:

@@ -51,6 +51,16 @@ class Collector(Protocol):
         """One node ran from `start_ns` to `end_ns` of time.time_ns(). Called from any thread."""
 
 
+class Attempt(Protocol):
+    """One try of a step that may be sent again (`durability.once`)."""
+
+    def results(self) -> dict[str, Value]:
+        """What has run, by name. Raises AbortedError when a later attempt has begun."""
+
+    def note(self, name: str, value: Value, is_kept: bool) -> None:
+        """An operation has run."""
+
+
 class StepContext:
     """One step at one task.
 
@@ -67,10 +77,11 @@ class StepContext:
       depth: how many calls of functions what runs is inside of.
       frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
       collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
+      attempt: which operations have run in earlier attempts of the step; None: it is not sent again.
     """
 
     __slots__ = (
-        "_step_resources", "arguments", "cancellation", "collectives", "collector", "depth", "device_name",
+        "_step_resources", "arguments", "attempt", "cancellation", "collectives", "collector", "depth", "device_name",
         "exchange", "frame_iteration", "incarnation", "resources", "results", "session", "step_id",
     )  # fmt: skip
 
@@ -102,6 +113,7 @@ class StepContext:
         self.frame_iteration = frame_iteration
         self.depth = 0
         self.collectives = collectives
+        self.attempt: Attempt | None = None
         self._step_resources: ResourceManager | None = None
 
     @property

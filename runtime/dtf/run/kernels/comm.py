@@ -30,7 +30,7 @@ def _(node: KernelNode) -> Function:
     def send(step: StepContext, value: Array) -> None:
         frame_iteration = step.frame_iteration
         key = outside if frame_iteration == OUTSIDE else key_of(frame_iteration)
-        if type(value) is Variable:  # the worker reads it when the step has ended
+        if isinstance(value, Variable):  # the worker reads it when the step has ended
             value.read()  # a variable without a value is reported here
         step.exchange.send(key, value, remote_task)
 

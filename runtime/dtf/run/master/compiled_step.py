@@ -57,6 +57,7 @@ class CompiledStep:
         self._fetches = list(fetches)
         self._preparation = Preparation(session_handle, self.partitions)
         self._feed_dtypes = _feed_dtypes(partitions)
+        self.may_repeat = any(partition.may_repeat for partition in partitions)
         # How long a start takes, which runs what is here until it waits; infinite where that may differ each time.
         self._start_s = 0.0
         if self.partitions and self.partitions[-1].is_local:
@@ -69,6 +70,7 @@ class CompiledStep:
         options: config_pb2.RunOptions | None = None,
         timeout_s: float | None = None,
         cancellation: CancellationManager | None = None,
+        step_id: int = 0,
     ) -> StepResult:
         """Runs one step and returns the values of the fetches, in order.
 
@@ -78,6 +80,7 @@ class CompiledStep:
           options: what to record; None: nothing.
           timeout_s: limit of the whole step; None: none.
           cancellation: stops the step when its caller has gone.
+          step_id: bears the identity of a step that may be sent again; 0: a new one.
 
         Raises:
           InternalError: a feed is of another dtype than its tensor.
@@ -85,7 +88,7 @@ class CompiledStep:
           DeadlineExceededError: `timeout_s` has passed; the step has been cancelled.
         """
         before_start = None if cancellation is None else partial(MasterStep.obey, cancellation=cancellation)
-        step = self.begin(owner, feeds, options, timeout_s, before_start)
+        step = self.begin(owner, feeds, options, timeout_s, before_start, step_id)
         try:
             step.wait()
         except BaseException:
@@ -132,13 +135,14 @@ class CompiledStep:
         options: config_pb2.RunOptions | None,
         timeout_s: float | None,
         before_start: Callable[[MasterStep], None] | None,
+        step_id: int = 0,
     ) -> MasterStep:
         """Starts one step and returns it; its end is told by `MasterStep.wait` or `MasterStep.when_ended`.
         `before_start` gets the step while it cannot end yet.
         """
         self.check_feeds(feeds)
         run_id = self._preparation.run_id() if options is None else None
-        step = MasterStep(self, feeds, _executor_options(options), run_id)
+        step = MasterStep(self, feeds, _executor_options(options), run_id, step_id)
         owner.add_step(step)
         try:
             if before_start is not None:
@@ -226,13 +230,14 @@ class MasterStep:
         feeds: Mapping[str, Value],
         options: worker_pb2.ExecutorOpts | None,
         run_id: int | None = None,
+        step_id: int = 0,
     ) -> None:
         self.compiled = compiled
         self.run_id = run_id
         self._cancellation: tuple[CancellationManager, int | None] | None = None
         self._told_ended: Callable[[], None] | None = None
         self._watch: Watch | None = None
-        self.step_id = secrets.randbits(_STEP_ID_BITS) or 1
+        self.step_id = step_id or secrets.randbits(_STEP_ID_BITS) or 1
         self.values: dict[str, Value] = {}
         self.results: list[GraphResult] = []
         self.error: errors.OpError | None = None

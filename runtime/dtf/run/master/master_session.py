@@ -14,12 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from dtf.run.durability.kept import mark_once
 from dtf.run.exchange import piggyback
 from dtf.run.executor.instructions import SHOWN_AT_END
 from dtf.run.interfaces import Cancel, Device, Done, ServingWorker, StepResult, Value, Worker
 from dtf.run.kernels import may_wait
 from dtf.run.master.client_graph import ClientGraph
 from dtf.run.master.compiled_step import CompiledStep, MasterStep
+from dtf.run.master.durable_steps import DurableSteps, Recovery
 from dtf.run.master.endpoint_names import EndpointNames
 from dtf.run.master.partial_run import PartialRun
 from dtf.run.master.registered_partition import RegisteredPartition
@@ -28,7 +30,7 @@ from dtf.run.passes import Nodes
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import Partition, partition
 from dtf.run.passes.place import Request, choose_task, place, unplaceable
-from dtf.run.threads import reader_thread
+from dtf.run.threads import growing_pool, reader_thread
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
 from dtf.wire.pb import config_pb2
@@ -41,6 +43,7 @@ _Signature = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 @dataclass(frozen=True)
 class _Callable:
     compiled: CompiledStep
+    signature: _Signature
     feeds: tuple[str, ...]
     options: config_pb2.RunOptions | None
     timeout_s: float | None
@@ -56,6 +59,9 @@ class MasterSession:
         self.graph = ClientGraph(is_spread=len(self._tasks.names) > 1)
         self._lock = threading.Lock()
         self._compiled: dict[_Signature, CompiledStep] = {}
+        self._durable_steps = DurableSteps()
+        self._recovery = Recovery(self._tasks)
+        self._compiled_at = 0
         self._callables: dict[int, _Callable] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._endpoint_names = EndpointNames()
@@ -82,18 +88,49 @@ class MasterSession:
         timeout_s = self._limit_s(options)
         signature = (tuple(feeds), tuple(fetches), tuple(targets))
         compiled = self._compiled.get(signature)
-        if compiled is None:
+        if compiled is None and not self._tasks.has_durable:
             started = time.monotonic()
             compiled = self._compile(signature, timeout_s)
             if timeout_s is not None:
                 timeout_s = max(0.001, timeout_s - (time.monotonic() - started))
+        if compiled is None or compiled.may_repeat:
+            return self._run_durably(signature, feeds, options, timeout_s, cancellation)
         return compiled.run(self, feeds, options, timeout_s, cancellation)
+
+    def _run_durably(
+        self,
+        signature: _Signature,
+        feeds: Mapping[str, Value],
+        options: config_pb2.RunOptions | None,
+        timeout_s: float | None,
+        cancellation: CancellationManager | None,
+    ) -> StepResult:
+        """As `run`, of a step in which durable tasks may take part. It is sent again when one of them has restarted."""
+        with self._durable_steps.slot() as slot:
+            while True:
+                count = self._recovery.count
+                try:
+                    compiled = self._compiled_now(signature, timeout_s)
+                    step_id = slot.step_id if compiled.may_repeat else 0
+                    return compiled.run(self, feeds, options, timeout_s, cancellation, step_id)
+                except errors.OpError as error:
+                    is_over = self._is_closed or (cancellation is not None and cancellation.is_cancelled)
+                    if is_over or not self._recovery.may_go_on(error, slot, count, timeout_s):
+                        raise
+
+    def _compiled_now(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
+        """The compiled step of a signature; made anew when a durable task has restarted since it was made."""
+        if self._compiled_at != self._recovery.count:
+            with self._lock:
+                self._compiled_at = self._recovery.count
+                self._compiled.clear()
+        return self._compiled.get(signature) or self._compile(signature, timeout_s)
 
     def setup_partial(self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> str:
         """Starts a partial run; see `Master.partial_run_setup`."""
         own = self._tasks.join(self._tasks.own_task, self._default_timeout_s)
         client = next(device for device in own.devices if device.device_type == "CPU")
-        registered = self._register(feeds, fetches, targets, self._default_timeout_s, client)
+        registered = self._register(feeds, fetches, targets, self._default_timeout_s, client, may_repeat=False)
         dependencies = {fetch: self.graph.feeds_of(feeds, fetch) for fetch in fetches}
         own_worker = cast("ServingWorker", own.worker)  # that of this process
         run = PartialRun(self._handle, registered, own_worker, feeds, dependencies)
@@ -134,18 +171,24 @@ class MasterSession:
         signature = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
         if options.tensor_connection:
             connections = [(each.from_tensor, each.to_tensor) for each in options.tensor_connection]
-            registered = self._register(*signature, self._default_timeout_s, connections=connections)
+            registered = self._register(
+                *signature, self._default_timeout_s, connections=connections, may_repeat=False
+            )
             compiled = CompiledStep(self._handle, registered, signature[1])
         else:
             compiled = self._compiled.get(signature) or self._compile(signature, self._default_timeout_s)
         handle = next(self._ids)
         run_options = options.run_options if options.HasField("run_options") else None
-        self._callables[handle] = _Callable(compiled, signature[0], run_options, self._limit_s(run_options))
+        self._callables[handle] = _Callable(
+            compiled, signature, signature[0], run_options, self._limit_s(run_options)
+        )
         return handle
 
     def run_callable(self, handle: int, feeds: Sequence[Value]) -> StepResult:
         """See `Master.run_callable`."""
         found, named = self._callable(handle, feeds)
+        if found.compiled.may_repeat:
+            return self._run_durably(found.signature, named, found.options, found.timeout_s, None)
         return found.compiled.run(self, named, found.options, found.timeout_s)
 
     def start_callable(
@@ -153,7 +196,21 @@ class MasterSession:
     ) -> None:
         """See `Master.start_callable`."""
         found, named = self._callable(handle, feeds)
-        found.compiled.start(self, named, found.options, found.timeout_s, on_cancel, done)
+        if not found.compiled.may_repeat:
+            found.compiled.start(self, named, found.options, found.timeout_s, on_cancel, done)
+            return
+        cancellation = CancellationManager()
+        on_cancel(cancellation.start_cancel)
+
+        def run() -> None:
+            try:
+                result = self._run_durably(found.signature, named, found.options, found.timeout_s, cancellation)
+            except errors.OpError as error:
+                done(error=error)
+            else:
+                done(result)
+
+        growing_pool.submit(run)
 
     def _limit_s(self, options: config_pb2.RunOptions | None) -> float | None:
         """How long a step may take: what its options say, else the session's limit; None: without one."""
@@ -248,6 +305,7 @@ class MasterSession:
         timeout_s: float | None,
         client_device: Device | None = None,
         connections: Sequence[tuple[str, str]] = (),
+        may_repeat: bool = True,
     ) -> list[RegisteredPartition]:
         needed, requests = self.graph.needed(feeds, fetches, targets, connections)
         if self._is_closed:
@@ -267,9 +325,12 @@ class MasterSession:
         )
         if len(parts) > 1:
             piggyback.mark(parts, may_wait)
-        return [self._register_at(joined[task].worker, part) for task, part in parts.items()]
+        may_repeat = may_repeat and any(self._tasks.is_durable(task) for task in parts)
+        if may_repeat:
+            mark_once(part.graph_def for part in parts.values())
+        return [self._register_at(joined[task].worker, part, may_repeat) for task, part in parts.items()]
 
-    def _register_at(self, worker: Worker, part: Partition) -> RegisteredPartition:
+    def _register_at(self, worker: Worker, part: Partition, may_repeat: bool) -> RegisteredPartition:
         if part.task == self._tasks.own_task:
             _show_references_at_end(part)
         self._endpoint_names.settle(part.task, part.graph_def)
@@ -285,6 +346,7 @@ class MasterSession:
             part.fetches,
             part.graph_def,
             part.task == self._tasks.own_task,
+            may_repeat,
         )
 
     def _known_places(self, timeout_s: float | None) -> list[str]:

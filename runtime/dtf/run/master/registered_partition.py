@@ -15,7 +15,9 @@ __all__ = ["RegisteredPartition"]
 
 
 class RegisteredPartition(NamedTuple):
-    """A partition at its task: where it is, and which keys carry what of the client's tensors."""
+    """A partition at its task: where it is, and which keys carry what of the client's tensors. `may_repeat`: its steps
+    have identities and may be sent again, for durable tasks take part.
+    """
 
     task: str
     address: str
@@ -25,3 +27,4 @@ class RegisteredPartition(NamedTuple):
     fetches: Mapping[str, str]
     graph_def: graph_pb2.GraphDef
     is_local: bool = False
+    may_repeat: bool = False

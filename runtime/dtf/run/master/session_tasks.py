@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from dtf.run.durability.lineage import lineage_of
 from dtf.run.exchange.retry import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.interfaces import Device, Worker
 from dtf.run.worker.worker_session import devices_of_session
@@ -68,6 +69,7 @@ class SessionTasks:
             self._cluster is not None and not config.experimental.share_session_state_in_clusterspec_propagation
         )
         self._joined: dict[str, JoinedTask] = {}
+        self._lineages: dict[str, str] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._why_stopped: errors.OpError | None = None
@@ -96,6 +98,7 @@ class SessionTasks:
                 f"{self.address(task)} is to be {task}, but the task that answers there calls itself "
                 f"{task_of(devices[0].name) if devices else 'nothing'}. Do all tasks have the same ClusterSpec?",
             )
+        self._check_lineage(task, devices)
         worker.create_worker_session(
             self._handle,
             self._server_def(task),
@@ -105,6 +108,48 @@ class SessionTasks:
         )
         with self._lock:
             return self._joined.setdefault(task, JoinedTask(task, worker, tuple(devices)))
+
+    @property
+    def has_durable(self) -> bool:
+        """Whether a task that was joined has state that outlives its process."""
+        return bool(self._lineages)
+
+    def is_durable(self, task: str) -> bool:
+        """Whether the state of a joined task outlives its process."""
+        return task in self._lineages
+
+    def forget_restarted(self, timeout_s: float) -> bool:
+        """Waits for the durable tasks that do not answer, and forgets those that have restarted since they were joined:
+        they have to be joined again. Whether there are any.
+
+        Raises:
+          DeadlineExceededError: a task did not answer in time.
+          AbortedError: a task has another state than before.
+        """
+        durable = {task: self._joined[task] for task in list(self._lineages) if task in self._joined}
+        asks = {task: functools.partial(self._ask, task, joined.worker, timeout_s) for task, joined in durable.items()}
+        restarted = []
+        for task, outcome in _in_parallel(asks).items():
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._check_lineage(task, outcome)
+            if outcome[0].incarnation != durable[task].devices[0].incarnation:
+                restarted.append(task)
+        with self._lock:
+            for task in restarted:
+                self._joined.pop(task, None)
+        return bool(restarted)
+
+    def _check_lineage(self, task: str, devices: Sequence[Device]) -> None:
+        """Remembers the state that a task has. Raises AbortedError if it is another one than before."""
+        lineage, before = lineage_of(devices), self._lineages.get(task)
+        if before is not None and lineage != before:
+            raise errors.AbortedError.of(
+                f"{task} at {self.address(task)} has restarted without its durable state: the state was {before}, now "
+                f"it is {lineage or 'not durable'}. Possibly its folder was removed, or it is on another host.",
+            )
+        if lineage and before is None:
+            self._lineages[task] = lineage
 
     def join_all(self, tasks: Iterable[str], timeout_s: float | None) -> dict[str, JoinedTask]:
         """Joins several tasks, all at the same time. Raises the first error."""

@@ -16,6 +16,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -29,8 +30,8 @@ from dtf.wire.dtypes import DType
 from dtf.wire.measures import measures
 
 __all__ = [
-    "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "Variable", "Watcher", "checked_kind", "handle_of",
-    "shown_kind", "unaliased",
+    "DEFAULT_CONTAINER", "ResourceHandle", "ResourceManager", "UpdateLock", "Variable", "Watcher", "checked_kind",
+    "handle_of", "shown_kind", "unaliased",
 ]  # fmt: skip
 
 DEFAULT_CONTAINER = "localhost"
@@ -303,6 +304,21 @@ def shown_kind(value: object) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
+class UpdateLock(Protocol):
+    """A reentrant lock. Where state outlives the process, its release ends a transaction."""
+
+    def acquire(self, blocking: bool = True) -> bool: ...
+
+    def release(self) -> None:
+        """Raises OpError, and is released, if what was changed cannot be kept."""
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
 class ResourceManager:
     """The resources of one task: objects by (container, kind, name), where the kind is the class of the object.
 
@@ -312,7 +328,7 @@ class ResourceManager:
     """
 
     def __init__(self) -> None:
-        self.update_lock = threading.RLock()
+        self.update_lock: UpdateLock = threading.RLock()
         self._lock = threading.RLock()
         self._objects: dict[tuple[str, type, str], Any] = {}
         _managers.add(self)

@@ -18,7 +18,9 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from dtf.run.durability.once import StepRecords
 from dtf.run.exchange.collective_groups import Collectives, GroupLeader
 from dtf.run.exchange.push import PushedSteps
 from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous, parse_key
@@ -45,6 +47,9 @@ from dtf.wire import errors, limits
 from dtf.wire.device import DeviceSpec, task_name, task_of
 from dtf.wire.pb import config_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
 
+if TYPE_CHECKING:
+    from dtf.run.durability.durable_resources import DurableResources
+
 __all__ = ["LocalWorker"]
 
 _STEP_SEQUENCES_MAX = 10_000
@@ -69,6 +74,7 @@ class LocalWorker:
         devices: Sequence[Device],
         peers: Peers | None = None,
         peers_of_cluster: PeersOfCluster | None = None,
+        durable: DurableResources | None = None,
     ) -> None:
         """A worker with no sessions.
 
@@ -77,21 +83,26 @@ class LocalWorker:
           peers: how to reach the other tasks; None in a cluster of one. It may also be set later (`worker.peers =
             ...`).
           peers_of_cluster: the same for a session that brings a cluster of its own.
+          durable: resources that outlive the process; the worker closes them.
         """
         keep_freed_memory()
+        self._durable = durable
         self.devices = tuple(devices)
+        if durable is not None:
+            self.devices = tuple(each._replace(description=durable.description) for each in devices)
         self.task = task_of(self.devices[0].name)
         self.peers = peers
-        self.resources = ResourceManager()
+        self.resources = ResourceManager() if durable is None else durable
+        self._records = StepRecords() if durable is None else durable.steps
         self.rendezvous = Rendezvous()
         self._peers_of_cluster = peers_of_cluster
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
         self.collective_leader = self.task
         self._groups = GroupLeader()
-        self._legacy = WorkerSession("", self.devices, self.resources)
+        self._legacy = WorkerSession("", self.devices, self.resources, is_durable=durable is not None)
         self._legacy.collectives = self._collectives(self._legacy)
-        self._running = WorkerSteps()
+        self._running = WorkerSteps(self._records)
         self.pushed_steps = PushedSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
         self._partial: dict[int, PartialStep] = {}
         self._step_sequences: dict[int, int] = {}
@@ -139,6 +150,8 @@ class LocalWorker:
             self._drop_session(handle, gone)
         for step in self._running.of():  # those that began meanwhile
             step.cancel(gone)
+        if self._durable is not None:
+            self._durable.close()
 
     # -- sessions
 
@@ -172,7 +185,15 @@ class LocalWorker:
             cluster = self._peers_of_cluster(server_def)
         devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
-        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation)
+        is_durable = self._durable is not None
+        if self._durable is not None:
+            if isolate:
+                raise errors.UnimplementedError.of(
+                    f"{self.task} has durability 'process', which does not keep the state of an isolated session; set "
+                    "isolate_session_state to false, or durability to 'none'.",
+                )
+            self._durable.session_is_here(handle)
+        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation, is_durable)
         session.collectives = self._collectives(session)
         with self._lock:
             stale = [
@@ -206,6 +227,8 @@ class LocalWorker:
         self.pushed_steps.forget_session(handle)
         for step in running:
             step.cancel(why)
+        if self._gone is None:  # else the state of a durable task goes on in the next process
+            self._records.forget_session(handle)
         if session.resources is not self.resources:
             session.resources.clear()
         session.close()
@@ -304,7 +327,9 @@ class LocalWorker:
                 session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run, cancellation
             )
         collector = StepStatsCollector(session.devices[0].name) if options and options.record_timeline else None
-        running, table = self._start_step(session, step_id, collector, cancellation)
+        running, table = self._start_step(
+            session, step_id, collector, cancellation, registered.executor.may_repeat
+        )
 
         def over(values: dict[str, Value] | None = None, error: errors.OpError | None = None) -> None:
             if error is not None:
@@ -516,11 +541,17 @@ class LocalWorker:
         step_id: int,
         collector: StepStatsCollector | None,
         cancellation: CancellationManager | None,
+        may_repeat: bool = False,
     ) -> tuple[WorkerStep, StepRendezvous]:
         """A step that moves its values in TensorFlow's way, and their table."""
         table = self.rendezvous.step(step_id)
         table.remote = session.peers_recv or self._recv_from_peer
-        return self._running.enter(session, step_id, table, collector, cancellation=cancellation), table
+        return (
+            self._running.enter(
+                session, step_id, table, collector, cancellation=cancellation, may_repeat=may_repeat
+            ),
+            table,
+        )
 
     def _collectives(self, session: WorkerSession) -> Collectives:
         own_task = task_of(session.devices[0].name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from dtf.run.durability.kept import check_kept
 from dtf.run.exchange.collective_groups import Collectives
 from dtf.run.executor.executor import Executor
 from dtf.run.executor.step import SessionState, StepContext
@@ -54,13 +55,17 @@ class WorkerSession:
         cluster: ClusterPeers | None = None,
         master_task: str = "",
         master_incarnation: int = 0,
+        is_durable: bool = False,
     ) -> None:
-        """A session without graphs; `cluster` is None when it has the server's."""
+        """A session without graphs; `cluster` is None when it has the server's. `is_durable`: its resources outlive the
+        process.
+        """
         self.handle = handle
         self.devices = tuple(devices)
         self.resources = resources
         self.master_task = master_task
         self.master_incarnation = master_incarnation
+        self.is_durable = is_durable
         self.state = SessionState()
         self.graphs: dict[str, RegisteredGraph] = {}
         self.was_used = False  # by a step, since it was last asked whether its master has gone
@@ -89,7 +94,11 @@ class WorkerSession:
                 )
         # The steps of a master in this task are usually bound to their feeds and fetches, and compiled so.
         is_deferred = self.master_task == task
-        executor = Executor(graph_def, self.state, self.devices[0], is_deferred=is_deferred)
+        if self.is_durable:
+            check_kept(graph_def, task)
+        executor = Executor(
+            graph_def, self.state, self.devices[0], is_deferred=is_deferred, is_durable=self.is_durable
+        )
         self.graphs[graph_handle] = RegisteredGraph(executor, graph_def)
 
     def close(self) -> None:

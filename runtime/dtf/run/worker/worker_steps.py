@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dtf.run.durability.once import StepRecords
 from dtf.run.executor.step import Collector, StepContext
 from dtf.run.interfaces import StepExchange, Value
 from dtf.run.threads.cancellation import CancellationManager
@@ -19,7 +20,8 @@ __all__ = ["WorkerSteps", "shown"]
 class WorkerSteps:
     """The table is changed by single operations only."""
 
-    def __init__(self) -> None:
+    def __init__(self, records: StepRecords) -> None:
+        self._records = records
         self._steps: dict[int, WorkerStep] = {}
 
     def __len__(self) -> int:
@@ -34,11 +36,13 @@ class WorkerSteps:
         arguments: Sequence[Value] = (),
         results: list[Value] | None = None,
         cancellation: CancellationManager | None = None,
+        may_repeat: bool = False,
     ) -> WorkerStep:
         """Begins a step; the other arguments are as in `StepContext`. `cancellation` is the caller's, if any.
+        `may_repeat`: its id bears an identity, for it may be sent again.
 
         Raises:
-          AbortedError: one of this number runs already.
+          AbortedError: one of this number runs already, or it is over or a later attempt of it has begun.
         """
         device = session.devices[0]
         step = StepContext(
@@ -54,6 +58,8 @@ class WorkerSteps:
             results,
             collectives=session.collectives,
         )
+        if may_repeat:
+            step.attempt = self._records.begin(session.handle, step_id)
         running = WorkerStep(step, session)
         if self._steps.setdefault(step_id, running) is not running:
             raise errors.AbortedError.of(f"Step {step_id} is running already")

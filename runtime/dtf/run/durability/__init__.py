@@ -1,0 +1,1 @@
+"""State of a task that outlives its process: see runtime/durability.md."""

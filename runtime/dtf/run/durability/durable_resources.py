@@ -1,0 +1,527 @@
+"""DurableResources: the variables of a task, in memory that outlives its process.
+
+Owns transactions: a segment that changes state holds `update_lock`, and releasing the lock writes one record of all
+that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s.
+
+    record      bytes of the words u32, words as JSON, padding, values (`tensor_frames`)
+    words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
+                i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
+                [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
+                l: lineage
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numpy as np
+
+from dtf.run.durability.journal import Block, Journal
+from dtf.run.durability.lineage import described
+from dtf.run.durability.once import StepEntry, StepRecords
+from dtf.run.interfaces import Value
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
+from dtf.run.value_types import Array, Shape
+from dtf.wire import dtypes, errors, tensor_frames
+from dtf.wire.dtypes import DType
+
+__all__ = ["DurableResources", "DurableVariable"]
+
+_IN_RECORD_BYTES_MAX = 4096
+_SAVED_PART_MAX = 2
+"""A sparse update that touches more than one in so many rows copies the whole value."""
+_ORPHANS_KEPT_S = 600.0
+_LENGTH = struct.Struct("<I")
+_ALIGNMENT = 16
+
+_Resource = TypeVar("_Resource")
+_Words = dict[str, list[list[object]]]
+
+
+class DurableVariable(Variable):
+    """A variable whose value is in a block, or in the record where it is small. It changes in transactions only.
+
+    Attributes:
+      number: its name in records.
+      block: where its value is; None: in the array alone.
+      kept: the block that the last record names, which the running transaction must not overwrite.
+    """
+
+    __slots__ = ("_owner", "_spares", "block", "described", "kept", "number")
+
+    def __init__(self, owner: DurableResources, number: int, name: str, dtype: DType, shape: Shape | None) -> None:
+        super().__init__(name, dtype, shape)
+        self._owner = owner
+        self.number = number
+        self.block: Block | None = None
+        self.kept: Block | None = None
+        self._spares: list[Block] = []
+        self.described: tuple[DType, Shape | None] | None = None
+
+    def assign(self, array: Array, check: Callable[[Shape | None, tuple[int, ...]], None] | None = None) -> None:
+        """See `Variable.assign`; a large value is copied into a block."""
+        with self.lock:
+            if check is not None and (type(self._array) is not np.ndarray or self._array.shape != array.shape):
+                check(self.shape, array.shape)
+            self._owner.touch(self)
+            if self._watchers:
+                self._announce(True, None)
+            if not _is_for_block(array):
+                self._hold(None, array)
+                return
+            block = self._target(array.dtype, array.shape)
+            np.copyto(block.array, array)
+            self._hold(block, block.array)
+
+    def clear(self) -> None:
+        """See `Variable.clear`."""
+        with self.lock:
+            self._owner.touch(self)
+            if self._watchers:
+                self._announce(True, None)
+            self._hold(None, None)
+
+    def allocate(self, shape: tuple[int, ...]) -> None:
+        """See `Variable.allocate`."""
+        self.assign(np.zeros(shape, self.dtype.as_numpy_dtype))
+
+    def writable(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """See `Variable.writable`. The rows that change are saved; without rows, all of the value is copied."""
+        with self.lock:
+            if self._array is None:
+                self.read()
+            self._owner.touch(self)
+            if self.block is None:
+                return super().writable(rows)
+            is_in_place = self._may_overwrite() or (
+                rows is not None and self.block is self.kept and not self._has_readers() and self._save(rows)
+            )
+            if self._watchers:
+                self._announce(not is_in_place, rows)
+            if is_in_place:
+                return self.block.array
+            block = self._target(self.block.array.dtype, self.block.array.shape)
+            np.copyto(block.array, self.block.array)
+            self._hold(block, block.array)
+            return block.array
+
+    def update(self, operation: Callable[..., Array], operand: Array) -> Array:
+        """See `Variable.update`."""
+        with self.lock:
+            if self._array is None:
+                self.read()
+            self._owner.touch(self)
+            if self.block is None:
+                value = super().update(operation, operand)
+                if type(value) is np.ndarray and _is_for_block(value):
+                    self.assign(value)
+                return cast(Array, self._array)
+            current = self.block
+            is_in_place = self._may_overwrite()
+            if self._watchers:
+                self._announce(not is_in_place, None)
+            target = current if is_in_place else self._target(current.array.dtype, current.array.shape)
+            operation(current.array, operand, out=target.array)
+            self._hold(target, target.array)
+            return target.array
+
+    def recovered(self, block: Block | None, array: Array | None) -> None:
+        """Takes the value that the last record names."""
+        self.block = self.kept = block
+        self._array = array if block is None else block.array
+
+    def settle(self, drop: Callable[[int], None]) -> None:
+        """The record is written: the block that it does not name is free for the next update."""
+        former, self.kept = self.kept, self.block
+        if former is None or former is self.block:
+            return
+        if self.block is not None and former.nbytes == self.block.nbytes:
+            self._spares.append(former)
+        else:
+            drop(former.number)
+            for spare in self._spares:
+                drop(spare.number)
+            self._spares.clear()
+
+    def remove(self, drop: Callable[[int], None]) -> None:
+        """The variable is gone from the records."""
+        for block in {each.number for each in (self.block, self.kept, *self._spares) if each is not None}:
+            drop(block)
+        self._spares.clear()
+
+    def _may_overwrite(self) -> bool:
+        """Whether the value is one that no record names and nobody else sees."""
+        return self.block is not None and self.block is not self.kept and not self._has_readers()
+
+    def _has_readers(self) -> bool:
+        return sys.getrefcount(self._array) > _SHARED_WITH_BLOCK_COUNT
+
+    def _target(self, dtype: np.dtype, shape: tuple[int, ...]) -> Block:
+        """A block for the next value. The present one stays as it is."""
+        for place, spare in enumerate(self._spares):
+            if spare.fits(dtype, shape) and not spare.has_readers():
+                return self._spares.pop(place)
+        return self._owner.journal.new_block(dtype, shape)
+
+    def _hold(self, block: Block | None, array: Array | None) -> None:
+        """Changes to another value. A block that no record names is a spare again."""
+        former = self.block
+        self.block, self._array = block, array
+        if former is not None and former is not block and former is not self.kept:
+            self._spares.append(former)
+
+    def _save(self, rows: np.ndarray) -> bool:
+        """Saves rows before they change. False: there are so many that a copy of the whole value costs less."""
+        assert self.block is not None
+        array = self.block.array
+        count = array.shape[0] if array.ndim else 0
+        chosen = np.unique(rows)
+        chosen = chosen[(chosen >= 0) & (chosen < count)].astype(np.int64)
+        bytes_each = array.nbytes // max(1, count)
+        if not bytes_each or len(chosen) * _SAVED_PART_MAX > count:
+            return False
+        if len(chosen):
+            self._owner.journal.save(self.block, chosen * bytes_each, bytes_each)
+        return True
+
+
+def _is_for_block(array: Array) -> bool:
+    return type(array) is np.ndarray and array.nbytes > _IN_RECORD_BYTES_MAX and not array.dtype.hasobject
+
+
+class _TransactionLock:
+    """The lock of an update, whose release ends the transaction."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._lock = threading.RLock()
+        self._end = end
+        self._depth = 0
+        self._thread = 0
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread holds it."""
+        return self._depth > 0 and self._thread == threading.get_ident()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        if not self._lock.acquire(blocking):
+            return False
+        self._depth += 1
+        self._thread = threading.get_ident()
+        return True
+
+    def release(self) -> None:
+        """Raises OpError when the record cannot be written; the lock is free all the same."""
+        try:
+            if self._depth == 1:
+                self._end()
+        finally:
+            self._depth -= 1
+            self._lock.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class DurableResources(ResourceManager):
+    """As `ResourceManager`, of one folder. `update_lock` guards the journal and what the transaction has gathered.
+
+    Attributes:
+      lineage: the name of the state; a folder that was made anew has another one.
+      generation: how often the folder has been taken by a process.
+      steps: which operations of which steps have run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Reads the folder, or makes it.
+
+        Raises:
+          FailedPreconditionError: another process has it.
+          DataLossError: its files contradict each other.
+          ResourceExhaustedError, UnavailableError: it cannot be written.
+        """
+        super().__init__()
+        self._transactions = _TransactionLock(self._end)
+        self.update_lock = self._transactions
+        self.journal = Journal(folder)
+        self.steps = StepRecords(self)
+        self.lineage = ""
+        self.generation = 0
+        self._failure: errors.OpError | None = None
+        self._variables: dict[int, DurableVariable] = {}
+        self._places: dict[int, tuple[str, str]] = {}
+        self._next_number = 1
+        self._changed: dict[DurableVariable, None] = {}
+        self._removed: list[DurableVariable] = []
+        self._ran: list[tuple[tuple[str, int], int, str, Value]] = []
+        self._forgotten: list[str] = []
+        started = time.monotonic()
+        self._read()
+        self._orphans = {session for session, _ in self.steps.entries}
+        self._orphans_until_s = time.monotonic() + _ORPHANS_KEPT_S
+        self.generation += 1
+        self.lineage = self.lineage or secrets.token_hex(8)
+        with self.update_lock:
+            self.journal.begin_anew(self._everything())
+        self.journal.drop_other_blocks({each.block.number for each in self._variables.values() if each.block})
+        _logger.info(
+            "durable state %s in %s: generation %d, %d variables, read in %.3f s",
+            self.lineage, folder, self.generation, len(self._variables), time.monotonic() - started,
+        )  # fmt: skip
+
+    @property
+    def description(self) -> str:
+        """What the device of the task says of it."""
+        return described(self.lineage)
+
+    def lookup_or_create(
+        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
+    ) -> _Resource:
+        """See `ResourceManager.lookup_or_create`. Variables are made durable."""
+        if kind is not Variable:
+            return super().lookup_or_create(container, name, kind, factory)
+
+        def create() -> Variable:
+            plain = cast(Variable, factory())
+            if plain.storage is not None:
+                raise errors.UnimplementedError.of(f"Variable {name} is not in the host's memory and cannot be durable")
+            variable = DurableVariable(self, self._next_number, plain.name, plain.dtype, plain.declared_shape)
+            self._next_number += 1
+            self._variables[variable.number] = variable
+            self._places[variable.number] = container or DEFAULT_CONTAINER, name
+            return variable
+
+        return cast(_Resource, super().lookup_or_create(container, name, Variable, create))
+
+    def delete(self, container: str, name: str, kind: type) -> None:
+        """See `ResourceManager.delete`."""
+        found = self.lookup(container, name, kind)
+        with self.update_lock:
+            super().delete(container, name, kind)
+            self._gone([found])
+
+    def cleanup(self, containers: Iterable[str] = ()) -> None:
+        """See `ResourceManager.cleanup`."""
+        with self.update_lock:
+            super().cleanup(containers)
+            left = {id(each) for each in self._objects.values()}
+            self._gone([each for each in self._variables.values() if id(each) not in left])
+
+    def touch(self, variable: DurableVariable) -> None:
+        """A variable is about to change. Raises InternalError outside of a transaction, which would lose the change."""
+        if self._failure is not None:
+            raise self._failure
+        if not self._transactions.is_mine:
+            raise errors.InternalError.of(
+                f"Variable {variable.name} of a durable task is changed outside of a transaction"
+            )
+        self._changed[variable] = None
+
+    def note(self, key: tuple[str, int], number: int, name: str, value: Value) -> None:
+        """See `once.Keeper.note`."""
+        self._ran.append((key, number, name, value))
+
+    def forget_session(self, session: str) -> None:
+        """See `once.Keeper.forget_session`. The next record says so."""
+        self._forgotten.append(session)
+
+    def close(self) -> None:
+        """Releases the folder: nothing changes any more."""
+        with self._transactions._lock:
+            self._failure = self._failure or errors.UnavailableError.of("The task has shut down")
+            self.journal.close()
+
+    def _gone(self, resources: Iterable[object]) -> None:
+        for each in resources:
+            if isinstance(each, DurableVariable) and self._variables.pop(each.number, None) is not None:
+                self._places.pop(each.number)
+                self._changed.pop(each, None)
+                self._removed.append(each)
+
+    # -- writing
+
+    def _end(self) -> None:
+        """Writes the record of a transaction."""
+        if not self._changed and not self._ran and not self._removed:
+            return
+        if self._failure is not None:
+            raise self._failure
+        words: _Words = {}
+        values: list[Value] = []
+        changed, self._changed = list(self._changed), {}
+        for variable in changed:
+            self._say_variable(variable, words, values, False)
+        ran, self._ran = self._ran, []
+        self._say_steps(ran, words, values)
+        removed, self._removed = self._removed, []
+        if removed:
+            words["x"] = [[each.number] for each in removed]
+        forgotten, self._forgotten = self._forgotten, []
+        if forgotten:
+            words["f"] = [[each] for each in forgotten]
+        try:
+            self.journal.append(_text(words, values))
+        except errors.OpError as error:
+            # What is in memory is ahead of the records. A task that went on would confirm what it may lose.
+            self._failure = error
+            _logger.error("%s; this task takes no more updates", error.message)
+            raise
+        for variable in changed:
+            variable.settle(self.journal.drop_block)
+        for variable in removed:
+            variable.remove(self.journal.drop_block)
+        if self.journal.is_long:
+            self.journal.begin_anew(self._everything())
+
+    def _say_variable(self, variable: DurableVariable, words: _Words, values: list[Value], is_new: bool) -> None:
+        number, described = variable.number, (variable.dtype, variable.declared_shape)
+        if is_new or variable.described != described:
+            container, name = self._places[number]
+            words.setdefault("d", []).append(
+                [number, container, name, variable.name, variable.dtype.as_datatype_enum, described[1]]
+            )
+            variable.described = described
+        if not variable.is_initialized:
+            words.setdefault("c", []).append([number])
+        elif variable.block is None:
+            words.setdefault("i", []).append([number, len(values)])
+            values.append(variable.read())
+        elif is_new or variable.block is not variable.kept:
+            array = variable.block.array
+            enum = dtypes.as_dtype(array.dtype).as_datatype_enum
+            words.setdefault("b", []).append([number, variable.block.number, enum, list(array.shape)])
+
+    def _say_steps(
+        self, ran: Iterable[tuple[tuple[str, int], int, str, Value]], words: _Words, values: list[Value]
+    ) -> None:
+        by_step: dict[tuple[str, int, int], list[list[object]]] = {}
+        for (session, slot), number, name, value in ran:
+            place = -1
+            if value is not None and not isinstance(value, Variable):
+                place = len(values)
+                values.append(value)
+            by_step.setdefault((session, slot, number), []).append([name, place])
+        if by_step:
+            words["s"] = [[*step, names] for step, names in by_step.items()]
+
+    def _everything(self) -> bytes:
+        """One record that says all."""
+        words: _Words = {"g": [[self.generation]], "l": [[self.lineage]]}
+        values: list[Value] = []
+        for variable in self._variables.values():
+            if variable.is_initialized:
+                self._say_variable(variable, words, values, True)
+            else:
+                variable.described = None
+        if self._orphans and time.monotonic() > self._orphans_until_s:
+            for key in [key for key in self.steps.entries if key[0] in self._orphans]:
+                self.steps.entries.pop(key, None)
+            self._orphans = set()
+        self._say_steps(
+            [
+                (key, entry.number, name, value)
+                for key, entry in list(self.steps.entries.items())
+                for name, value in list(entry.results.items())
+            ],
+            words,
+            values,
+        )
+        return _text(words, values)
+
+    def session_is_here(self, session: str) -> None:
+        """The client of a session has come back."""
+        self._orphans.discard(session)
+
+    # -- reading
+
+    def _read(self) -> None:
+        blocks: dict[int, tuple[int, np.dtype, tuple[int, ...]]] = {}
+        held: dict[int, Array] = {}
+        entries = self.steps.entries
+        for text in self.journal.read():
+            (size,) = _LENGTH.unpack_from(text)
+            words = json.loads(text[4 : 4 + size])
+            at = 4 + size + -(4 + size) % _ALIGNMENT
+            values = [
+                np.array(each) if isinstance(each, np.ndarray) else each for each in tensor_frames.unpack(text, at)
+            ]
+            self.generation = words.get("g", [[self.generation]])[0][0]
+            self.lineage = words.get("l", [[self.lineage]])[0][0]
+            for number, container, name, own_name, enum, shape in words.get("d", ()):
+                self._known(number, container, name, own_name, dtypes.as_dtype(enum), shape)
+            for number, block, enum, shape in words.get("b", ()):
+                held.pop(number, None)
+                blocks[number] = block, np.dtype(dtypes.as_dtype(enum).as_numpy_dtype), tuple(shape)
+            for number, place in words.get("i", ()):
+                blocks.pop(number, None)
+                held[number] = values[place]
+            for (number,) in [*words.get("c", ()), *words.get("x", ())]:
+                blocks.pop(number, None)
+                held.pop(number, None)
+            for (number,) in words.get("x", ()):
+                found = self._variables.pop(number, None)
+                if found is not None:
+                    at_container, at_name = self._places.pop(number)
+                    del self._objects[at_container, Variable, at_name]
+            for session, slot, number, names in words.get("s", ()):
+                entry = entries.get((session, slot))
+                if entry is None or entry.number != number:
+                    entry = entries[session, slot] = StepEntry(number, 0)
+                for name, place in names:
+                    entry.results[name] = None if place < 0 else values[place]
+            for (session,) in words.get("f", ()):
+                for key in [key for key in entries if key[0] == session]:
+                    del entries[key]
+        by_number: dict[int, Block] = {}
+        for number, variable in self._variables.items():
+            if number in blocks:
+                block = self.journal.load_block(*blocks[number])
+                by_number[block.number] = block
+                variable.recovered(block, None)
+            elif number in held:
+                variable.recovered(None, held[number])
+        self.journal.put_back(by_number.get)
+
+    def _known(
+        self, number: int, container: str, name: str, own_name: str, dtype: DType, shape: list[int | None] | None
+    ) -> None:
+        declared = None if shape is None else tuple(shape)
+        variable = self._variables.get(number)
+        if variable is None:
+            variable = DurableVariable(self, number, own_name, dtype, declared)
+            self._variables[number] = variable
+            self._places[number] = container, name
+            self._objects[container, Variable, name] = variable
+            self._next_number = max(self._next_number, number + 1)
+        variable.dtype, variable.declared_shape = dtype, declared
+
+
+def _text(words: _Words, values: list[Value]) -> bytes:
+    head = json.dumps(words, separators=(",", ":")).encode()
+    size = 4 + len(head)
+    frames = tensor_frames.pack(values)
+    return b"".join([_LENGTH.pack(len(head)), head, b"\0" * (-size % _ALIGNMENT), *frames])
+
+
+class _Probe:
+    __slots__ = ("_array", "block")
+
+
+_probe = _Probe()
+_probe._array = np.zeros(1)  # type: ignore[attr-defined]
+_probe.block = _probe._array  # type: ignore[attr-defined]
+_SHARED_WITH_BLOCK_COUNT = sys.getrefcount(_probe._array)  # type: ignore[attr-defined]
+del _probe
+_logger = logging.getLogger("dtf")

@@ -1,0 +1,132 @@
+"""Which operations change state, which of them a durable task keeps, and which it refuses.
+
+Owns the tables. A stateful operation that is in none of them is refused on a durable task: its state would be lost
+without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from dtf.wire import errors, opdef
+from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2
+
+__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "mark_once"]
+
+MARK = "_once"
+"""An attribute of nodes that change state, in the partitions of a step that may be sent again."""
+
+_VARIABLE_CHANGES = re.compile(
+    r"(Resource)?(Sparse)?(Assign(Add|Sub)?(VariableOp)?|Scatter\w+|Apply\w+|StridedSliceAssign|CountUpTo)$"
+)
+_ALSO_KEPT = frozenset({"DestroyResourceOp"})
+_WITHOUT_STATE = frozenset(
+    """
+    _Send _Recv _HostSend _HostRecv _Arg _Retval NoOp Const Placeholder PlaceholderV2 PlaceholderWithDefault
+    Variable VariableV2 VarHandleOp _VarHandlesOp ReadVariableOp _ReadVariablesOp VarIsInitializedOp
+    IsVariableInitialized VariableShape ResourceGather ResourceGatherNd TemporaryVariable DestroyTemporaryVariable
+    RefIdentity RefSwitch RefMerge RefSelect RefEnter RefExit RefNextIteration
+    Assert Print PrintV2 Timestamp Save SaveSlices SaveV2
+    Restore RestoreSlice RestoreV2 MergeV2Checkpoints
+    ShardedFilename ShardedFilespec ReadFile WriteFile MatchingFiles Abort
+    """.split()
+)
+_OF_A_STEP = re.compile(r"(TensorArray|Stack)\w*")
+_HANDLES = re.compile(
+    r"(FIFO|PaddingFIFO|Priority|RandomShuffle)Queue(V2)?|QueueSize(V2)?|QueueIsClosed(V2)?|Iterator(V2)?|"
+    r"OneShotIterator|\w*Dataset(V\d)?|(Sparse)?ConditionalAccumulator|AccumulatorNumAccumulated|(Mutable)?HashTable\w*|"
+    r"LookupTable(Find|Size|Export)\w*|\w*Reader(V2)?|Barrier\w*Size|SummaryWriter"
+)
+"""Makers and readers of state that a worker has: a repeated step may run them again."""
+_UNSEEDED_IS_STATELESS = re.compile(r"Random\w+|TruncatedNormal|Multinomial|ParameterizedTruncatedNormal")
+
+
+def is_kept(op: str) -> bool:
+    """Whether the operation changes state of a kind that a durable task keeps."""
+    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT
+
+
+def changes_state(op: str) -> bool:
+    """Whether the operation may change state that outlives its step, so that a repeated step must not run it again."""
+    if is_kept(op):
+        return True
+    return _has_state(op) and not _HANDLES.fullmatch(op)
+
+
+def _has_state(op: str) -> bool:
+    """Whether the operation makes, reads or changes state that outlives its step, variables left out."""
+    if op in _WITHOUT_STATE or _OF_A_STEP.fullmatch(op):
+        return False
+    try:
+        op_def = opdef.get(op)
+    except KeyError:
+        return True  # a call of a function
+    return op_def.is_stateful or any(each.is_ref for each in op_def.inputs)
+
+
+def mark_once(graph_defs: Iterable[graph_pb2.GraphDef]) -> None:
+    """Marks the nodes of the partitions of a step that must not run again when the step is sent again."""
+    for graph_def in graph_defs:
+        for node in graph_def.node:
+            if changes_state(node.op):
+                node.attr[MARK].b = True
+
+
+def check_kept(graph_def: graph_pb2.GraphDef, task: str) -> None:
+    """Refuses a partition whose state a durable task would lose.
+
+    Raises:
+      UnimplementedError: names the node, its operation and the task.
+    """
+    functions = {function.signature.name: function for function in graph_def.library.function}
+    has_loops = any(node.op in ("Enter", "RefEnter") for node in graph_def.node)
+    for node in graph_def.node:
+        reason = _reason(node, functions)
+        if reason is None and has_loops and is_kept(node.op):
+            reason = "it may be in a loop"
+        if reason is not None:
+            raise errors.UnimplementedError.of(
+                f"{task} has durability 'process', which cannot keep the state of node '{node.name}' ({node.op}): "
+                f"{reason}. Place it on a worker, or set durability to 'none'.",
+            )
+
+
+def _reason(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> str | None:
+    if is_kept(node.op):
+        return None
+    called = _called(node, functions)
+    if called:
+        changing = _first_change(called, functions, set())
+        return None if changing is None else f"its function has '{changing.name}' ({changing.op})"
+    if _UNSEEDED_IS_STATELESS.fullmatch(node.op):
+        is_seeded = node.attr["seed"].i or node.attr["seed2"].i
+        return "the position of a seeded random generator is not kept" if is_seeded else None
+    return "variables are the only kind of state that is kept" if _has_state(node.op) else None
+
+
+def _called(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
+    names = [node.op] if node.op in functions else []
+    for attr in node.attr.values():
+        if attr.HasField("func"):
+            names.append(attr.func.name)
+        names += [func.name for func in attr.list.func]
+    return names
+
+
+def _first_change(
+    names: Iterable[str], functions: Mapping[str, function_pb2.FunctionDef], seen: set[str]
+) -> node_def_pb2.NodeDef | None:
+    """The first node of the functions, or of those that they call, that changes state."""
+    for name in names:
+        if name in seen or name not in functions:
+            continue
+        seen.add(name)
+        for node in functions[name].node_def:
+            called = _called(node, functions)
+            if not called and (is_kept(node.op) or _reason(node, functions) is not None):
+                return node
+            found = _first_change(called, functions, seen)
+            if found is not None:
+                return found
+    return None

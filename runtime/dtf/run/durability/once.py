@@ -1,0 +1,212 @@
+"""Steps that are sent again: what of them has run, so that nothing runs twice.
+
+Owns the layout of step ids that bear an identity, the entry of each slot, and the wrapping of operations that change
+state: one whose result is in the entry of its step is not run again. Does not know how results outlive a process
+(`durable_resources`), nor who sends a step again (`master.durable_steps`).
+
+    step id     session u20, slot u8, number u29, attempt u6
+
+A slot runs one step at a time, so a new number says that the step before is over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from dtf.run.durability.kept import MARK, is_kept
+from dtf.run.executor.instructions import Instruction
+from dtf.run.executor.step import StepContext
+from dtf.run.interfaces import Done, Value
+from dtf.wire import errors
+from dtf.wire.pb import graph_pb2
+
+__all__ = ["ATTEMPTS_MAX", "SESSION_BITS", "SLOTS_MAX", "Keeper", "StepAttempt", "StepName", "StepRecords", "once_each"]
+
+SESSION_BITS, _SLOT_BITS, _NUMBER_BITS, _ATTEMPT_BITS = 20, 8, 29, 6
+SLOTS_MAX = 1 << _SLOT_BITS
+ATTEMPTS_MAX = 1 << _ATTEMPT_BITS
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
+
+
+class StepName(NamedTuple):
+    """The identity of a step in its session, and the attempt."""
+
+    session: int
+    slot: int
+    number: int
+    attempt: int
+
+    @property
+    def step_id(self) -> int:
+        """The identity as a step id."""
+        number = self.number & _NUMBER_MASK
+        return ((self.session << _SLOT_BITS | self.slot) << _NUMBER_BITS | number) << _ATTEMPT_BITS | self.attempt
+
+    @staticmethod
+    def of(step_id: int) -> StepName:
+        """The identity that a step id bears."""
+        rest, attempt = divmod(step_id, ATTEMPTS_MAX)
+        rest, number = divmod(rest, 1 << _NUMBER_BITS)
+        session, slot = divmod(rest, SLOTS_MAX)
+        return StepName(session, slot, number, attempt)
+
+
+class Keeper(Protocol):
+    """Keeps the results of operations beyond the process."""
+
+    def note(self, key: tuple[str, int], number: int, name: str, value: Value) -> None:
+        """The operation `name` of step `number` in the slot `key` has run, in the transaction that is open."""
+
+    def forget_session(self, session: str) -> None:
+        """The entries of a session are not needed any more."""
+
+
+class StepEntry:
+    """What has run of the last step of a slot: results by the names of nodes."""
+
+    __slots__ = ("attempt", "number", "results")
+
+    def __init__(self, number: int, attempt: int, results: dict[str, Value] | None = None) -> None:
+        self.number = number
+        self.attempt = attempt
+        self.results: dict[str, Value] = {} if results is None else results
+
+
+class StepRecords:
+    """The entries of a task, by (session, slot). The lock guards the table."""
+
+    def __init__(self, keeper: Keeper | None = None) -> None:
+        self.entries: dict[tuple[str, int], StepEntry] = {}
+        self._keeper = keeper
+        self._lock = threading.Lock()
+
+    def begin(self, session: str, step_id: int) -> StepAttempt:
+        """An attempt of a step begins.
+
+        Raises:
+          AbortedError: its slot has gone on to another step, or a later attempt has begun.
+        """
+        name = StepName.of(step_id)
+        key = session, name.slot
+        with self._lock:
+            entry = self.entries.get(key)
+            ahead = 0 if entry is None else (name.number - entry.number) & _NUMBER_MASK
+            if entry is not None and not ahead:
+                if name.attempt < entry.attempt:
+                    raise errors.AbortedError.of(f"A later attempt of step {step_id} has begun")
+                entry.attempt = name.attempt
+            elif entry is None or ahead <= _NUMBER_MASK >> 1:
+                entry = self.entries[key] = StepEntry(name.number, name.attempt)
+            else:
+                raise errors.AbortedError.of(f"Step {step_id} is over: its slot runs a later one")
+        return StepAttempt(key, entry, name.attempt, self._keeper)
+
+    def forget_session(self, session: str) -> None:
+        """Forgets the entries of a session that has ended."""
+        with self._lock:
+            keys = [key for key in self.entries if key[0] == session]
+            for key in keys:
+                del self.entries[key]
+        if keys and self._keeper is not None:
+            self._keeper.forget_session(session)
+
+
+class StepAttempt:
+    """One attempt of a step at this task."""
+
+    __slots__ = ("_attempt", "_entry", "_keeper", "_key")
+
+    def __init__(self, key: tuple[str, int], entry: StepEntry, attempt: int, keeper: Keeper | None) -> None:
+        self._key = key
+        self._entry = entry
+        self._attempt = attempt
+        self._keeper = keeper
+
+    def results(self) -> dict[str, Value]:
+        """The results so far. Raises AbortedError when a later attempt has begun: this one must change nothing."""
+        if self._entry.attempt != self._attempt:
+            raise errors.AbortedError.of("A later attempt of this step has begun")
+        return self._entry.results
+
+    def note(self, name: str, value: Value, is_kept: bool) -> None:
+        """An operation has run."""
+        self._entry.results[name] = value
+        if is_kept and self._keeper is not None:
+            self._keeper.note(self._key, self._entry.number, name, value)
+
+
+def once_each(
+    instructions: list[Instruction], graph_def: graph_pb2.GraphDef, is_durable: bool
+) -> tuple[list[Instruction], bool]:
+    """The instructions, those with the mark wrapped so that each runs once in all attempts of a step; whether there are
+    any. On a durable task those that change its state are marked as such.
+    """
+    marked = {node.name for node in graph_def.node if MARK in node.attr}
+    if not marked and not is_durable:
+        return instructions, False
+    return [_wrapped(each, each.name in marked, is_durable) for each in instructions], bool(marked)
+
+
+def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Instruction:
+    keeps = is_durable and is_kept(instruction.op)
+    if not is_marked:
+        return dataclasses.replace(instruction, keeps=True) if keeps else instruction
+    name, call = instruction.name, instruction.function
+    if instruction.kernel.asynchronous:
+        function = _asynchronous(name, call)
+    else:
+        outputs = instruction.node.op_def.outputs
+        gives_reference = len(outputs) == 1 and outputs[0].is_ref and bool(instruction.node.op_def.inputs)
+        function = _synchronous(name, call, instruction.kernel.stateful, gives_reference, keeps)
+    kernel = instruction.kernel._replace(stateful=True)
+    return dataclasses.replace(instruction, kernel=kernel, function=function, keeps=keeps)
+
+
+def _synchronous(
+    name: str, call: Callable[..., Value], takes_step: bool, gives_reference: bool, keeps: bool
+) -> Callable[..., Value]:
+    def run(step: StepContext, *inputs: Value) -> Value:
+        attempt = step.attempt
+        if attempt is None:
+            return call(step, *inputs) if takes_step else call(*inputs)
+        key = _key(name, step)
+        results = attempt.results()
+        if key in results:
+            return inputs[0] if gives_reference else results[key]
+        value = call(step, *inputs) if takes_step else call(*inputs)
+        attempt.note(key, None if gives_reference else value, keeps)
+        return value
+
+    return run
+
+
+def _asynchronous(name: str, call: Callable[..., Value]) -> Callable[..., Value]:
+    def run(step: StepContext, done: Done[Value], *inputs: Value) -> None:
+        attempt = step.attempt
+        if attempt is None:
+            call(step, done, *inputs)
+            return
+        key = _key(name, step)
+        results = attempt.results()
+        if key in results:
+            done(results[key])
+            return
+
+        def finished(value: Value = None, error: errors.OpError | None = None) -> None:
+            if error is not None:
+                done(error=error)
+            else:
+                attempt.note(key, value, False)
+                done(value)
+
+        call(step, finished, *inputs)
+
+    return run
+
+
+def _key(name: str, step: StepContext) -> str:
+    """The name of a node; in a loop, of one run of it."""
+    return name if step.frame_iteration == "0:0" else f"{name}@{step.frame_iteration}"

@@ -1,0 +1,228 @@
+"""Trainings whose result is known exactly, while their durable parameter servers are killed.
+
+    python -m tests.durability.kills --kills 1000 [--seed N] [--pause SECONDS]
+
+Each confirmed step adds known amounts: to dense and sparse variables, by reference and as resources, to the global
+step, and by Momentum and Adam, whose slots are compared with those of a training without kills. The sums must be exact,
+the program must see no exception, and its session must never be made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import dtf as tf
+from tests.durability.servers import Servers
+
+__all__ = ["Killer", "Outcome", "count_exactly", "train_exactly"]
+
+
+class Killer:
+    """Kills a ps each time that `when()` says how long to wait, until it is stopped or has killed `count` times."""
+
+    def __init__(self, servers: Servers, count: int, pause_s: Callable[[], float]) -> None:
+        self._servers = servers
+        self._count = count
+        self._pause_s = pause_s
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="killer")
+        self.is_done = threading.Event()
+        self.error: BaseException | None = None
+
+    def _run(self) -> None:
+        tasks = len(self._servers.cluster["ps"])
+        try:
+            for turn in range(self._count):
+                if self._is_over.wait(self._pause_s()):
+                    break
+                self._servers.restart(turn % tasks)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.is_done.set()
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+
+class Outcome:
+    """What a training has come to.
+
+    Attributes:
+      steps: how many were confirmed.
+      sessions: how often a session was made.
+      pause_s: the longest step.
+      wrong: what differs, in words.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.sessions = 0
+        self.pause_s = 0.0
+        self.wrong: list[str] = []
+
+
+class _Sessions(tf.train.SessionRunHook):
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+
+    def after_create_session(self, session, coord):
+        self._outcome.sessions += 1
+
+
+def count_exactly(servers: Servers, threads: int, killer: Killer, steps_min: int = 20) -> Outcome:
+    """Threads of one worker add integers to variables of all ps until the killer is done."""
+    outcome = Outcome()
+    tasks = len(servers.cluster["ps"])
+    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
+            step = tf.train.get_or_create_global_step()
+            amount = tf.placeholder(tf.float32, [])
+            dense = [tf.Variable(tf.zeros([3000]), name=f"dense{i}") for i in range(tasks)]
+            resources = [
+                tf.get_variable(f"resource{i}", [40, 50], initializer=tf.zeros_initializer(), use_resource=True)
+                for i in range(tasks)
+            ]
+            tables = [tf.Variable(tf.zeros([900, 8]), name=f"table{i}") for i in range(tasks)]
+            small = [tf.Variable(0, dtype=tf.int64, name=f"small{i}") for i in range(tasks)]
+            updates = [each.assign_add(tf.fill([3000], amount)) for each in dense]
+            updates += [each.assign_add(tf.fill([40, 50], amount)) for each in resources]
+            updates += [tf.scatter_add(each, [3, 5, 3], tf.fill([3, 8], amount)) for each in tables]
+            updates += [each.assign_add(2) for each in small]
+            updates.append(step.assign_add(1))
+            train = tf.group(*updates)
+            everything = dense, resources, tables, small, step
+        amounts = [0] * threads
+        failures: list[BaseException] = []
+        with tf.train.MonitoredTrainingSession(
+            server.target, hooks=[_Sessions(outcome)], log_step_count_steps=None
+        ) as session:
+            raw = session._tf_sess() if hasattr(session, "_tf_sess") else session
+
+            def work(number: int) -> None:
+                random_amounts = random.Random(number)
+                try:
+                    while not killer.is_done.is_set() or outcome.steps < steps_min:
+                        value = random_amounts.randrange(1, 4)
+                        began = time.monotonic()
+                        raw.run(train, {amount: float(value)})
+                        outcome.pause_s = max(outcome.pause_s, time.monotonic() - began)
+                        amounts[number] += value
+                        with lock:
+                            outcome.steps += 1
+                except BaseException as error:
+                    failures.append(error)
+
+            lock = threading.Lock()
+            with killer:
+                workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+                for worker in workers:
+                    worker.start()
+                for worker in workers:
+                    worker.join()
+            if failures:
+                raise failures[0]
+            found = raw.run(everything)
+        total = sum(amounts)
+        for place in range(tasks):
+            _compare(outcome, f"dense{place}", found[0][place], total)
+            _compare(outcome, f"resource{place}", found[1][place], total)
+            _compare(outcome, f"table{place}[5]", found[2][place][5], total)
+            _compare(outcome, f"table{place}[3]", found[2][place][3], 2 * total)
+            _compare(outcome, f"small{place}", found[3][place], 2 * outcome.steps)
+        _compare(outcome, "global_step", found[4], outcome.steps)
+    return outcome
+
+
+def train_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outcome:
+    """One worker trains with Momentum and Adam, dense and sparse, and takes its amounts from a queue of its own; each
+    bit must be that of the same training in one process.
+    """
+    outcome = Outcome()
+    tasks = len(servers.cluster["ps"])
+    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
+            train, variables = _optimizers(fed := tf.placeholder(tf.float32, []))
+        with (
+            tf.train.MonitoredTrainingSession(
+                server.target, hooks=[_Sessions(outcome)], log_step_count_steps=None
+            ) as session,
+            killer,
+        ):
+            while not killer.is_done.is_set() or outcome.steps < steps_min:
+                began = time.monotonic()
+                session.run(train, {fed: outcome.steps % 7})
+                outcome.pause_s = max(outcome.pause_s, time.monotonic() - began)
+                outcome.steps += 1
+            found = session.run(variables)
+    with tf.Graph().as_default(), tf.Session() as session:
+        train, variables = _optimizers(fed := tf.placeholder(tf.float32, []))
+        session.run(tf.global_variables_initializer())
+        for number in range(outcome.steps):
+            session.run(train, {fed: number % 7})
+        for name, value in session.run(variables).items():
+            if not np.array_equal(found[name], value):
+                outcome.wrong.append(f"{name} is {found[name]!r}, not {value!r}")
+    return outcome
+
+
+def _optimizers(amount: tf.Tensor) -> tuple[tf.Operation, dict[str, tf.Variable]]:
+    step = tf.train.get_or_create_global_step()
+    dense = tf.get_variable("dense", [1500], initializer=tf.zeros_initializer())
+    table = tf.get_variable("table", [400, 8], initializer=tf.zeros_initializer(), use_resource=True)
+    rows = tf.nn.embedding_lookup(table, tf.constant([1, 7, 1]))
+    loss = tf.reduce_sum(dense * amount) + tf.reduce_sum(rows * rows * amount + rows)
+    first = tf.train.AdamOptimizer(0.1).minimize(loss, global_step=step)
+    with tf.control_dependencies([first]):
+        train = tf.train.MomentumOptimizer(0.5, 0.5).minimize(loss, var_list=[dense])
+    return train, {each.op.name: each for each in tf.global_variables()}
+
+
+def _compare(outcome: Outcome, name: str, value: np.ndarray, expected: int) -> None:
+    if not (np.asarray(value) == expected).all():
+        outcome.wrong.append(f"{name} has {np.unique(value)}, not {expected}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.durability.kills", description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between kills, at most", metavar="S")
+    chosen = parser.parse_args(arguments)
+    pauses = random.Random(chosen.seed)
+    status = 0
+    for what, run in (("integers, 3 threads", lambda s, k: count_exactly(s, 3, k)), ("optimizers", train_exactly)):
+        folder = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir="/dev/shm"))
+        try:
+            with Servers(folder, count=2) as servers:
+                killer = Killer(servers, chosen.kills // 2, lambda: pauses.uniform(0.0, chosen.pause))
+                outcome = run(servers, killer)
+                print(
+                    f"{what}: {servers.kills} kills, {outcome.steps} steps, {outcome.sessions} session, longest step "
+                    f"{outcome.pause_s:.2f} s: {'; '.join(outcome.wrong) or 'exact'}"
+                )
+                status |= bool(outcome.wrong) or outcome.sessions != 1
+        finally:
+            shutil.rmtree(folder)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

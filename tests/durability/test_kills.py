@@ -1,0 +1,86 @@
+"""Durable parameter servers that are killed while they are trained: each update counts once, and nobody notices."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dtf as tf
+from tests.durability.kills import Killer, count_exactly, train_exactly
+from tests.durability.servers import Servers
+
+
+@pytest.fixture
+def folder():
+    place = Path("/dev/shm")
+    if not place.is_dir():
+        pytest.skip("this system has no /dev/shm")
+    made = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir=place))
+    yield made
+    shutil.rmtree(made)
+
+
+def killer(servers: Servers, count: int, seed: int, pause_s_max: float = 1.0) -> Killer:
+    pauses = random.Random(seed)
+    return Killer(servers, count, lambda: pauses.uniform(0.0, pause_s_max))
+
+
+def test_a_ps_is_killed_and_every_update_counts_once_in_the_same_session(folder):
+    with Servers(folder) as servers:
+        outcome = count_exactly(servers, 2, killer(servers, 2, 1, 0.3))
+        assert servers.kills == 2
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+    assert outcome.steps >= 20
+
+
+@pytest.mark.slow
+def test_two_ps_are_killed_in_turn_and_every_update_counts_once(folder):
+    with Servers(folder, count=2) as servers:
+        outcome = count_exactly(servers, 3, killer(servers, 8, 2))
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+
+
+@pytest.mark.slow
+def test_slots_of_optimizers_must_be_those_of_a_training_without_kills_to_the_last_bit(folder):
+    with Servers(folder, count=2) as servers:
+        outcome = train_exactly(servers, killer(servers, 6, 3))
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+
+
+@pytest.mark.slow
+def test_a_ps_that_comes_back_without_its_state_must_end_the_session_as_a_lost_one(folder):
+    with Servers(folder) as servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            variable = tf.Variable(np.zeros(2000, np.float32))
+            add = variable.assign_add(np.ones(2000, np.float32))
+        with tf.Session(server.target) as session:
+            session.run(variable.initializer)
+            session.run(add)
+            servers.kill(0)
+            shutil.rmtree(folder / "ps-0")
+            servers.start(0)
+            with pytest.raises(tf.errors.AbortedError, match="without its durable state"):
+                session.run(add)
+
+
+@pytest.mark.slow
+def test_state_of_other_kinds_is_refused_in_words_and_none_stays_as_it_was(folder):
+    for is_durable in (True, False):
+        servers = Servers(folder, is_durable=is_durable)
+        with servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+            with tf.device("/job:ps/task:0"):
+                numbers = tf.random_uniform([3], seed=5)
+            with tf.Session(server.target) as session:
+                if is_durable:
+                    with pytest.raises(tf.errors.UnimplementedError, match="seeded random generator is not kept"):
+                        session.run(numbers)
+                else:
+                    assert session.run(numbers).shape == (3,)
