@@ -111,6 +111,11 @@ class FeedSlot:
         if self.dtype in (dtypes.resource, dtypes.variant):
             return value
         if self.dtype == dtypes.string:
+            if isinstance(value, int | float):
+                raise TypeError(
+                    f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type string. "
+                    "Feed a str or bytes."
+                )
             return codec.values_to_array(value, self.dtype)[0]
         if isinstance(value, int) and not isinstance(value, bool) and not self._holds(value):
             raise TypeError(
@@ -317,7 +322,10 @@ def _slices_keys(feed: Any) -> list[Any]:
 
 _conversions = [
     _Conversion(
-        SparseTensor, _sparse_fetch, lambda feed, value: list(zip(_sparse_keys(feed), value, strict=True)), _sparse_keys
+        SparseTensor,
+        _sparse_fetch,
+        lambda feed, value: list(zip(_sparse_keys(feed), value, strict=False)),
+        _sparse_keys,
     ),
     _Conversion(
         IndexedSlices,

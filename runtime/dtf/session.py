@@ -40,6 +40,7 @@ from dtf.fetches import (
 )
 from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors, forks
+from dtf.wire.device import canonical_name
 from dtf.wire.measures import measures
 from dtf.wire.pb import config_pb2, graph_pb2
 from dtf.wire.step_traces import Wish, step_traces
@@ -56,12 +57,18 @@ _PARTITION_SUFFIX = re.compile(r"_[SG]\d+$")
 
 @dataclass(frozen=True)
 class DeviceAttributes:
-    """A device as `Session.list_devices` gives it."""
+    """A device as `Session.list_devices` gives it; its name is written in full."""
 
     name: str
     device_type: str
     memory_limit_bytes: int
     incarnation: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", canonical_name(self.name))
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
 
 
 @dataclass(frozen=True)
@@ -296,6 +303,8 @@ class BaseSession:
     ) -> Any:
         items = list(feed_items(self._graph, feed_dict or {}))
         plan = self._plan(fetches, [tensor for tensor, _ in items])
+        if self._graph.version == 0:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         if key is not None:
             if len(self._plans) >= _PLANS_MAX:
                 self._plans.clear()
@@ -342,6 +351,8 @@ class BaseSession:
                 else:
                     values, metadata = self._run_for_wish(step_traces.wish, feeds, plan)
             except errors.OpError as error:
+                if self._closed and not self._target and isinstance(error, errors.FailedPreconditionError):
+                    self._check_callable()  # closed by another thread at the same time
                 raise _as_client_error(self._graph, error) from error.__cause__
             measures.runs.add(time.perf_counter() - started)
             if run_metadata is not None and metadata is not None:
@@ -407,6 +418,11 @@ class Session(BaseSession):
         self._contexts: list[AbstractContextManager[Any]] = []
 
     def __enter__(self) -> Session:
+        if self._contexts:
+            raise RuntimeError(
+                "Session context managers are not re-entrant. Use `Session.as_default()` to enter a session several "
+                "times."
+            )
         for context in (self._graph.as_default(), self.as_default()):
             context.__enter__()
             self._contexts.append(context)

@@ -268,3 +268,18 @@ def test_shapes_that_do_not_fit_are_named_in_tensorflows_words(tensorflow):
 def test_something_else_than_queues_cannot_be_chosen_from(tensorflow):
     with tensorflow.Graph().as_default(), pytest.raises(TypeError, match="A list of queues expected"):
         tensorflow.QueueBase.from_list(0, [tensorflow.constant(1)])
+
+
+def test_a_replaced_name_of_a_module_is_replaced_where_dtf_uses_it():
+    from unittest import mock
+
+    from dtf.as_tensorflow import modules
+    from dtf.train import saver
+
+    there = modules.find("tensorflow.python.training.saver")
+    before = saver.time
+    for _ in range(2):
+        with mock.patch.object(there, "time") as clock:
+            assert saver.time is clock
+        assert saver.time is before
+        assert there.time is before

@@ -48,11 +48,18 @@ def test_a_folder_without_a_state_file_has_no_checkpoint(tmp_path):
     assert train.get_checkpoint_state(str(tmp_path / "nothing")) is None
 
 
-@pytest.mark.parametrize("text", ["model_checkpoint_path: ", "garbage {", "", "\xff\xfe"])
+@pytest.mark.parametrize("text", ["model_checkpoint_path: ", "garbage {", "\xff\xfe"])
 def test_a_damaged_state_file_is_ignored_with_a_warning(tmp_path, text, caplog):
     (tmp_path / "checkpoint").write_bytes(text.encode("latin1"))
     assert train.get_checkpoint_state(str(tmp_path)) is None
     assert "checkpoint ignored" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", 'all_model_checkpoint_paths: "model-1"'])
+def test_a_state_file_that_names_no_checkpoint_is_an_error(tmp_path, text):
+    (tmp_path / "checkpoint").write_text(text)
+    with pytest.raises(ValueError, match="Invalid checkpoint state loaded from"):
+        train.get_checkpoint_state(str(tmp_path))
 
 
 def test_relative_paths_are_relative_to_the_folder(tmp_path, monkeypatch):

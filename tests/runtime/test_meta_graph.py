@@ -100,8 +100,15 @@ def test_a_scope_is_exported_without_its_prefix():
         assert session.run("elsewhere/out:0") == 2.0
     with tf.name_scope("inner/"):
         tf.identity(outside)
-    with pytest.raises(ValueError, match="which is outside of the scope"):
-        train.export_meta_graph(export_scope="inner")
+    message = train.export_meta_graph(export_scope="inner")
+    assert message.collection_def["unbound_inputs"].bytes_list.value == [f"$unbound_inputs_{outside.op.name}".encode()]
+    with tf.Graph().as_default() as graph:
+        with pytest.raises(ValueError, match="Graph contains unbound inputs"):
+            meta_graph_import.import_scoped_meta_graph(message)
+        given = {f"$unbound_inputs_{outside.op.name}": tf.constant(7.0)}
+        meta_graph_import.import_scoped_meta_graph(message, import_scope="copy", input_map=given)
+        with tf.Session() as session:
+            assert session.run(graph.get_tensor_by_name("copy/Identity:0")) == 7.0
 
 
 def test_inputs_may_be_mapped_at_the_import():

@@ -108,9 +108,36 @@ def attribute(module: str, sources: tuple[str, ...], name: str) -> Any:
 class _Module(types.ModuleType):
     """A module whose names are found when they are used."""
 
-    def __init__(self, name: str, doc: str, find_name: Callable[[str], Any], names: Callable[[], set[str]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        find_name: Callable[[str], Any],
+        names: Callable[[], set[str]],
+        owners: Callable[[], list[types.ModuleType]] = list,
+    ) -> None:
         super().__init__(name, doc)
-        self.__dict__.update(__path__=[], __package__=name, _find=find_name, _names=names)
+        self.__dict__.update(__path__=[], __package__=name, _find=find_name, _names=names, _owners=owners)
+        self.__dict__["_replaced"] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Replaces a name here and in the modules of dtf that it comes from: `mock.patch.object(module, name)`."""
+        self.__dict__[name] = value
+        replaced = self.__dict__["_replaced"]
+        is_import = isinstance(value, types.ModuleType) and name not in replaced  # of a module below this one
+        if is_import or name.startswith("__"):
+            return
+        for owner in self.__dict__["_owners"]():
+            if name in vars(owner):
+                replaced.setdefault(name, (owner, vars(owner)[name]))
+                setattr(owner, name, value)
+                return
+
+    def __delattr__(self, name: str) -> None:
+        self.__dict__.pop(name, None)
+        owner, value = self.__dict__["_replaced"].pop(name, (None, None))
+        if owner is not None:
+            setattr(owner, name, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":  # `from module import *`
@@ -198,7 +225,12 @@ def _place(name: str) -> types.ModuleType:
         only = resolve(sources[0])
         if isinstance(only, types.ModuleType):
             return only
-    return _Module(name, f"TensorFlow's {name}, from dtf.", find_name, names)
+
+    def owners() -> list[types.ModuleType]:
+        found = [resolve(source) for source in sources if source != "tf" and not source.startswith("tf.")]
+        return [each for each in found if isinstance(each, types.ModuleType)]
+
+    return _Module(name, f"TensorFlow's {name}, from dtf.", find_name, names, owners)
 
 
 def _inside_contrib(name: str) -> types.ModuleType | None:

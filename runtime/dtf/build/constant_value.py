@@ -6,6 +6,7 @@ few ops (a table in this module) from constants and static shapes; it does not r
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,14 @@ from dtf.wire.tensor_shape import TensorShape, unknown_shape
 Evaluator = Callable[[Operation, int], Any]
 
 _evaluators: Table[Evaluator] = Table("static value")
+
+
+class _Inference(threading.local):
+    is_running = False
+
+
+inference = _Inference()
+"""Whether this thread runs a shape rule: values that only shapes depend on may still be fed, as in TensorFlow."""
 
 
 def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
@@ -41,8 +50,8 @@ def constant_value(tensor: Any, partial: bool = False) -> np.ndarray | None:
     value = string_scalar(value) if isinstance(value, bytes) else np.asarray(value)
     if tensor.dtype.is_numpy_compatible and value.dtype != tensor.dtype.as_numpy_dtype:
         value = value.astype(tensor.dtype.as_numpy_dtype)
-    # A value used statically must not be fed: the graph has been built on it.
-    tensor.graph.prevent_feeding(tensor)
+    if not inference.is_running:  # a graph that has been built on a value must not be fed another
+        tensor.graph.prevent_feeding(tensor)
     return value
 
 

@@ -176,6 +176,8 @@ class Graph:
         """A number that grows with every new operation."""
         return len(self._operation_list)
 
+    _version = version
+
     @property
     def graph_def_versions(self) -> versions_pb2.VersionDef:
         """The format versions of `as_graph_def`."""

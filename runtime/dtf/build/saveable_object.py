@@ -30,6 +30,10 @@ class SaveSpec:
     def __init__(
         self, tensor: Any, slice_spec: str, name: str, dtype: DType | None = None, device: str | None = None
     ) -> None:
+        if callable(tensor) and (dtype is None or device is None):
+            raise AssertionError(
+                "When passing a callable `tensor` to a SaveSpec, an explicit dtype and device must be provided."
+            )
         self._tensor = tensor
         self.slice_spec = slice_spec
         self.name = name
@@ -65,4 +69,4 @@ class SaveableObject:
         Args:
           restored_shapes: shapes to give the tensors first, when the Saver is one that reshapes.
         """
-        raise NotImplementedError("a SaveableObject must say how it is restored")
+        raise ValueError("Calling an abstract method.")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dtf.build import input_ranks
+from dtf.build.constant_value import inference
 from dtf.wire.registry import Table
 from dtf.wire.tensor_shape import TensorShape, bracketed, words_in_graph
 
@@ -45,6 +46,7 @@ def infer(op: Operation) -> None:
     rule = table.get(op.type)
     if rule is None:
         return
+    was_running, inference.is_running = inference.is_running, True
     try:
         input_ranks.check(op)
         shapes = rule(op)
@@ -53,6 +55,8 @@ def infer(op: Operation) -> None:
         cause = None if isinstance(error, ValueError) else error
         words = words_in_graph(error)
         raise ValueError(f"{words} for '{op.name}' (op: '{op.type}') with input shapes: {inputs}.") from cause
+    finally:
+        inference.is_running = was_running
     assert len(shapes) == len(op.outputs), f"the shape rule of {op.type} gives {len(shapes)} shapes"
     for tensor, shape in zip(op.outputs, shapes, strict=True):
         tensor._shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)

@@ -58,6 +58,9 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
     Returns:
       A CheckpointState message, or None.
 
+    Raises:
+      ValueError: the file names no checkpoint.
+
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/get_checkpoint_state
     """
     from google.protobuf import text_format
@@ -74,8 +77,7 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
         logging.warning("%s: %s; checkpoint ignored", path, error)
         return None
     if not state.model_checkpoint_path:
-        logging.warning("%s: no model_checkpoint_path; checkpoint ignored", path)
-        return None
+        raise ValueError(f"Invalid checkpoint state loaded from {checkpoint_dir}: {path} names no checkpoint")
     state.model_checkpoint_path = _absolute(checkpoint_dir, state.model_checkpoint_path)
     paths = [_absolute(checkpoint_dir, path) for path in state.all_model_checkpoint_paths]
     del state.all_model_checkpoint_paths[:]
@@ -128,6 +130,9 @@ def update_checkpoint_state(
       model_checkpoint_path: the newest checkpoint.
       all_model_checkpoint_paths: all that are kept, oldest first.
       save_relative_paths: store paths relative to `save_dir`.
+
+    Raises:
+      RuntimeError: the checkpoint has the name of the state file.
     """
     from google.protobuf import text_format
 
@@ -140,6 +145,11 @@ def update_checkpoint_state(
     )
     text = text_format.MessageToString(state)
     path = _state_file(save_dir, latest_filename)
+    if path == model_checkpoint_path:
+        raise RuntimeError(
+            f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state. Please use a "
+            "different save path."
+        )
     with file_errors(path):
         write_atomically(path, text.encode())
 

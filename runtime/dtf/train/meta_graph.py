@@ -25,10 +25,17 @@ from dtf.wire import filesystems, opdef
 from dtf.wire.codec import python_to_attr
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
-from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, variable_pb2
+from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
 
 # The release whose format and ops these graphs have, for readers that check it.
-_TENSORFLOW_VERSION = "1.15.0"
+_TENSORFLOW_VERSION = "1.15.5"
+_GIT_VERSION = "dtf"
+
+UNBOUND_PREFIX = "$unbound_inputs_"
+"""Begins the inputs of an exported scope that are outside of it, as TensorFlow writes them."""
+
+UNBOUND_COLLECTION = "unbound_inputs"
+"""The collection with the names of such inputs."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,19 @@ def create_meta_graph_def(
       clear_extraneous_savers: leave Savers other than `saver_def` out.
       strip_default_attrs: leave attributes with default values out.
     """
+    for name, value, kind in (
+        ("meta_info_def", meta_info_def, meta_graph_pb2.MetaGraphDef.MetaInfoDef),
+        ("graph_def", graph_def, graph_pb2.GraphDef),
+        ("saver_def", saver_def, saver_pb2.SaverDef),
+    ):
+        if value is not None and value and not _is_message(value, kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}. Received type: {type(value)}")
     graph = graph or get_default_graph()
     message = meta_graph_pb2.MetaGraphDef()
     if meta_info_def is not None:
         message.meta_info_def.CopyFrom(meta_info_def)
     message.meta_info_def.tensorflow_version = _TENSORFLOW_VERSION
+    message.meta_info_def.tensorflow_git_version = _GIT_VERSION
     message.graph_def.CopyFrom(graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True))
     if strip_default_attrs:
         _strip_default_attrs(message.graph_def)
@@ -114,6 +129,7 @@ def export_meta_graph(
     clear_extraneous_savers: bool = False,
     strip_default_attrs: bool = False,
     save_debug_info: bool = False,
+    unbound_inputs_col_name: str | None = UNBOUND_COLLECTION,
     **kwargs: Any,
 ) -> Any:
     """Makes a MetaGraphDef as `create_meta_graph_def` does, and writes it to `filename` if one is given.
@@ -122,17 +138,18 @@ def export_meta_graph(
       as_text: write the text form.
       export_scope: only the nodes and entries of this name scope, without its prefix.
       clear_devices: leave the devices out.
-
-    Raises:
-      ValueError: nodes of `export_scope` take inputs from outside.
+      unbound_inputs_col_name: the collection for the names of the scope's inputs from outside; None: no collection.
     """
     if kwargs:
         raise TypeError(f"export_meta_graph got unknown arguments {sorted(kwargs)}")
     graph = graph or get_default_graph()
     wanted = graph_pb2.GraphDef()
     wanted.CopyFrom(graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True))
+    if clear_extraneous_savers and saver_def is not None:
+        _remove_other_savers(wanted, saver_def, graph.get_collection(GraphKeys.SAVERS))
+    unbound: list[str] = []
     if export_scope:
-        wanted = _scoped(wanted, export_scope.rstrip("/") + "/")
+        wanted = _scoped(wanted, export_scope.rstrip("/") + "/", unbound)
     if clear_devices:
         for node in wanted.node:
             node.device = ""
@@ -146,6 +163,9 @@ def export_meta_graph(
         clear_extraneous_savers=clear_extraneous_savers,
         strip_default_attrs=strip_default_attrs,
     )
+    if unbound and unbound_inputs_col_name:
+        names = message.collection_def[unbound_inputs_col_name].bytes_list.value
+        names.extend(name.encode() for name in sorted(set(unbound)))
     if filename:
         from dtf.train.graph_io import message_bytes
 
@@ -262,8 +282,25 @@ def _strip_default_attrs(graph_def: Any) -> None:
                     del node.attr[attr.name]
 
 
-def _scoped(graph_def: Any, prefix: str) -> Any:
-    """The nodes of a name scope, without its prefix."""
+def _is_message(value: Any, kind: Any) -> bool:
+    """Whether it is a message of this kind, dtf's or TensorFlow's."""
+    return getattr(type(value), "__name__", "") == kind.__name__ and hasattr(value, "SerializeToString")
+
+
+def _remove_other_savers(graph_def: Any, saver_def: Any, savers: Sequence[Any]) -> None:
+    """Removes the ops of the Savers of a collection, but those of `saver_def`."""
+    own = saver_def.filename_tensor_name.rpartition("/")[0]
+    defs = [each if isinstance(each, saver_pb2.SaverDef) else each.saver_def for each in savers]
+    scopes = {each.filename_tensor_name.rpartition("/")[0] for each in defs if each is not None} - {own, ""}
+    kept = [node for node in graph_def.node if not any(node.name.startswith(f"{scope}/") for scope in scopes)]
+    if len(kept) < len(graph_def.node):
+        copies = graph_pb2.GraphDef(node=kept)
+        del graph_def.node[:]
+        graph_def.node.extend(copies.node)
+
+
+def _scoped(graph_def: Any, prefix: str, unbound: list[str]) -> Any:
+    """The nodes of a name scope, without its prefix; names of inputs from outside are added to `unbound`."""
     scoped = graph_pb2.GraphDef(versions=graph_def.versions)
     for node in graph_def.node:
         if not node.name.startswith(prefix):
@@ -276,7 +313,10 @@ def _scoped(graph_def: Any, prefix: str) -> Any:
             mark = "^" if name.startswith("^") else ""
             source = name.removeprefix("^")
             if not source.startswith(prefix):
-                raise ValueError(f"Node {node.name} has the input {source}, which is outside of the scope {prefix}")
+                if not mark:  # an order after what is outside is dropped
+                    copied.input.append(UNBOUND_PREFIX + source)
+                    unbound.append(UNBOUND_PREFIX + source)
+                continue
             copied.input.append(mark + source.removeprefix(prefix))
         if "_class" in copied.attr:
             groups = [group for group in copied.attr["_class"].list.s if group.startswith(b"loc:@" + prefix.encode())]

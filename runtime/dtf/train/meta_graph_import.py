@@ -8,6 +8,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/impor
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -16,7 +17,7 @@ from dtf import logging
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph
 from dtf.build.importer import import_graph_def
-from dtf.train.meta_graph import codec_of
+from dtf.train.meta_graph import UNBOUND_COLLECTION, codec_of
 from dtf.train.saveable import all_saveable_objects
 from dtf.train.saver import Saver
 from dtf.wire import filesystems
@@ -47,15 +48,42 @@ def import_meta_graph(
     message = meta_graph_or_file
     if not isinstance(message, meta_graph_pb2.MetaGraphDef):
         message = read_meta_graph_file(meta_graph_or_file)
+    saver, _ = import_meta_graph_with_return_elements(message, clear_devices, import_scope, **kwargs)
+    return saver
+
+
+def import_meta_graph_with_return_elements(
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    import_scope: str | None = None,
+    return_elements: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> tuple[Any, list[Any] | None]:
+    """As `import_meta_graph`; returns its Saver, and the operations and tensors of `return_elements`."""
+    message = meta_graph_or_file
+    if not isinstance(message, meta_graph_pb2.MetaGraphDef):
+        message = read_meta_graph_file(meta_graph_or_file)
+    graph = kwargs.pop("graph", None) or get_default_graph()
     input_map = kwargs.pop("input_map", None)
-    import_scoped_meta_graph(message, clear_devices, import_scope=import_scope, input_map=input_map)
-    if message.HasField("saver_def"):
-        _check_names(message.saver_def, import_scope)
-        return Saver(saver_def=message.saver_def, name=import_scope, **kwargs)
-    if all_saveable_objects(import_scope):
-        return Saver(var_list=None if not import_scope else all_saveable_objects(import_scope), **kwargs)
+    with graph.as_default():
+        scope = scope_of_import(graph, import_scope)
+        import_scoped_meta_graph(message, clear_devices, import_scope=import_scope, input_map=input_map)
+        elements = None
+        if return_elements is not None:
+            elements = [graph.as_graph_element(f"{scope}/{name}" if scope else name) for name in return_elements]
+        if message.HasField("saver_def"):
+            _check_names(message.saver_def, scope)
+            return Saver(saver_def=message.saver_def, name=scope, **kwargs), elements
+        if all_saveable_objects(scope):
+            return Saver(var_list=None if not scope else all_saveable_objects(scope), **kwargs), elements
     logging.info("Saver not created because there are no variables in the graph to restore")
-    return None
+    return None, elements
+
+
+def scope_of_import(graph: Graph, import_scope: str | None) -> str | None:
+    """The name scope in which an import puts everything: `import_scope` inside the current one, made unique."""
+    name = graph.unique_name(import_scope or "", mark_as_used=False) if import_scope else graph.get_name_scope()
+    return name.rstrip("/") or None
 
 
 def _check_names(saver_def: Any, import_scope: str | None) -> None:
@@ -84,6 +112,7 @@ def import_scoped_meta_graph(
     message = meta_graph_or_file
     if not isinstance(message, meta_graph_pb2.MetaGraphDef):
         message = read_meta_graph_file(meta_graph_or_file)
+    _check_bound(message, input_map)
     graph_def = message.graph_def
     if clear_devices:
         graph_def = graph_pb2.GraphDef()
@@ -92,22 +121,37 @@ def import_scoped_meta_graph(
             node.device = ""
     graph = graph or get_default_graph()
     with graph.as_default():
+        scope = scope_of_import(graph, import_scope)
         with graph.name_scope(None):
             import_graph_def(
                 graph_def,
                 input_map=input_map,
-                name=import_scope or "",
+                name=scope or "",
                 producer_op_list=message.meta_info_def.stripped_op_list,
             )
-        scope = "/".join(part for part in (graph.get_name_scope(), import_scope) if part) or None
         variables: dict[str, Any] = {}
-        for key in sorted(message.collection_def):
+        for key in sorted(set(message.collection_def) - {UNBOUND_COLLECTION}):
             try:
-                _restore_collection(graph, key, message.collection_def[key], import_scope or None, variables)
+                _restore_collection(graph, key, message.collection_def[key], scope, variables)
             except (DecodeError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"The collection {key!r} of the meta graph is damaged: {error}") from error
     prefix = f"{scope}/" if scope else ""
     return {name.removeprefix(prefix): variable for name, variable in variables.items()}
+
+
+def _check_bound(message: Any, input_map: dict[str, Any] | None) -> None:
+    """Raises ValueError for inputs from outside of the exported scope that `input_map` lacks."""
+    names = message.collection_def[UNBOUND_COLLECTION].bytes_list.value if _has_unbound(message) else ()
+    mapped = {name.encode() if isinstance(name, str) else name for name in input_map or {}}
+    missing = [name.decode() for name in names if name not in mapped]
+    if missing:
+        raise ValueError(
+            f"Graph contains unbound inputs: {', '.join(missing)}. Must provide these inputs through input_map."
+        )
+
+
+def _has_unbound(message: Any) -> bool:
+    return UNBOUND_COLLECTION in message.collection_def
 
 
 def read_meta_graph_file(filename: str) -> Any:

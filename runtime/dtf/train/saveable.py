@@ -99,7 +99,9 @@ def _names_of(var_list: Iterable[Any]) -> dict[str, Any]:
 
     parts: dict[str, list[Any]] = {}
     for value in var_list:
-        if isinstance(value, SaveableObject) or _is_partitioned(value) or _is_table(value):
+        if isinstance(value, SaveableObject):
+            named[value.name] = value
+        elif _is_partitioned(value) or _is_table(value):
             add(value.name, value)
         elif isinstance(value, list | tuple):
             parts.setdefault(value[0]._save_slice_info.full_name, []).extend(value)
@@ -140,6 +142,11 @@ def _saveables_for(name: str, value: Any) -> list[SaveableObject]:
         full_name = info.full_name
         found.append(VariableSaveable(part, info.spec, name))
     return found
+
+
+def saveable_objects_for_op(op: Any, name: str) -> list[SaveableObject]:
+    """The saveables of one value of a Saver's list, with its name in the checkpoint."""
+    return _saveables_for(name, op)
 
 
 def _is_partitioned(value: Any) -> bool:

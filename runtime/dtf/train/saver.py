@@ -16,6 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import Any
 
 from dtf import logging
@@ -35,6 +36,7 @@ from dtf.train.meta_graph import (
     register_proto_function,
 )
 from dtf.train.saveable import all_saveable_objects, saveables_of
+from dtf.train.saver_builder import BaseSaverBuilder
 from dtf.train.saver_ops import SaverOps
 from dtf.wire import errors, filesystems, forks
 from dtf.wire.files import file_errors, write_atomically
@@ -56,7 +58,7 @@ class Saver:
       name: name scope of the ops; "save" by default.
       restore_sequentially: restore one variable after the other, to need less memory.
       saver_def: a SaverDef of ops that the graph has already, instead of `var_list`.
-      builder: not supported; there for TensorFlow's order of arguments.
+      builder: a `saver_builder.BaseSaverBuilder` that makes the ops.
       defer_build: make the ops at `build`, not now.
       allow_empty: with nothing to save, do nothing instead of raising.
       write_version: SaverDef.V2, or SaverDef.V1 for readers from before TensorFlow 0.12.
@@ -82,21 +84,20 @@ class Saver:
         name: str | None = None,
         restore_sequentially: bool = False,
         saver_def: Any = None,
-        builder: None = None,
+        builder: BaseSaverBuilder | None = None,
         defer_build: bool = False,
         allow_empty: bool = False,
         write_version: int = saver_pb2.SaverDef.V2,
         pad_step_number: bool = False,
         save_relative_paths: bool = False,
         filename: str | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         if defer_build and var_list is not None:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
-        if builder is not None:
-            raise ValueError("A custom `builder` is not supported")
+        self._builder = builder
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded
@@ -109,7 +110,7 @@ class Saver:
         self._pad_step_number = pad_step_number
         self._save_relative_paths = save_relative_paths
         self._filename = filename
-        self._clock = clock
+        self._clock = clock or _now
         # The threads of a Supervisor save concurrently with the trainer: the save that began last
         # must be the newest.
         self._turn = threading.Lock()
@@ -124,7 +125,7 @@ class Saver:
             self._sharded = saver_def.sharded
             self._max_to_keep = saver_def.max_to_keep
             self._keep_hours = saver_def.keep_checkpoint_every_n_hours or self._keep_hours
-        self._next_checkpoint_time = clock() + self._keep_hours * 3600
+        self._next_checkpoint_time = self._clock() + self._keep_hours * 3600
         if not defer_build:
             self.build()
 
@@ -152,7 +153,12 @@ class Saver:
             self._is_empty = True
             return
         ops = SaverOps(
-            saveables_of(var_list), self._reshape, self._sharded, self._restore_sequentially, self._write_version
+            saveables_of(var_list),
+            self._reshape,
+            self._sharded,
+            self._restore_sequentially,
+            self._write_version,
+            self._builder,
         )
         self.saver_def = ops.build(self._name, self._filename or "model")
         self.saver_def.max_to_keep = self._max_to_keep
@@ -195,10 +201,12 @@ class Saver:
           OpError: writing failed.
         """
         self._require_built()
+        if not callable(getattr(sess, "run", None)):
+            raise TypeError(f"'sess' must be a Session; {sess}")
         state_name = latest_filename or "checkpoint"
         if os.path.split(state_name)[0]:
             raise ValueError("'latest_filename' must not contain path components")
-        started = time.perf_counter()
+        started = perf_counter()
         with self._turn:
             prefix = self._prefix(sess, os.fspath(save_path), global_step)
             if os.path.basename(prefix) == state_name and not self._sharded:
@@ -225,7 +233,7 @@ class Saver:
                 )
                 for old in surplus:
                     remove_checkpoint(old, self.saver_def.version, meta_graph_suffix)
-            measures.saved(time.perf_counter() - started)
+            measures.saved(perf_counter() - started)
             return path
 
     def restore(self, sess: Any, save_path: str) -> None:
@@ -357,6 +365,10 @@ class Saver:
     def _require_built(self) -> None:
         if not self._is_built:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
+
+
+def _now() -> float:
+    return time.time()
 
 
 def get_saver_or_default() -> Saver:

@@ -6,7 +6,7 @@ Their names are TensorFlow's, so that either can run the other's SaverDef.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 from dtf.build.apply import apply_op
 from dtf.build.constant import constant
@@ -19,12 +19,29 @@ from dtf.wire.pb import saver_pb2
 from dtf.wire.unfinished import new_token
 
 
+class Builder(Protocol):
+    """The methods of a program's own builder that SaverOps calls."""
+
+    def save_op(self, filename_tensor: Any, saveables: list[SaveableObject]) -> Operation: ...
+
+    def bulk_restore(
+        self, filename_tensor: Any, saveables: list[SaveableObject], preferred_shard: int, restore_sequentially: bool
+    ) -> list[Tensor]: ...
+
+
 class SaverOps:
     """Builds the ops of one Saver. Their names, inside the scope, are TensorFlow's."""
 
     def __init__(
-        self, saveables: list[SaveableObject], reshape: bool, sharded: bool, restore_sequentially: bool, version: int
+        self,
+        saveables: list[SaveableObject],
+        reshape: bool,
+        sharded: bool,
+        restore_sequentially: bool,
+        version: int,
+        builder: Builder | None = None,
     ) -> None:
+        self._builder = builder
         self._saveables = saveables
         self._reshape = reshape
         self._sharded = sharded
@@ -66,25 +83,10 @@ class SaverOps:
         return sorted(shards.items(), key=lambda shard: shard[0])
 
     def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
-        specs = [spec for saveable in saveables for spec in saveable.specs]
-        if self._version == saver_pb2.SaverDef.V1:
-            save = apply_op(
-                "SaveSlices",
-                None,
-                filename=prefix,
-                tensor_names=[spec.name for spec in specs],
-                shapes_and_slices=[spec.slice_spec for spec in specs],
-                data=[spec.tensor for spec in specs],
-            )
-            return _after([save], prefix, "control_dependency")
-        save = apply_op(
-            "SaveV2",
-            None,
-            prefix=prefix,
-            tensor_names=[spec.name for spec in specs],
-            shape_and_slices=[spec.slice_spec for spec in specs],
-            tensors=[spec.tensor for spec in specs],
-        )
+        if self._builder is not None:
+            save = self._builder.save_op(prefix, saveables)
+        else:
+            save = save_op(prefix, saveables, self._version)
         return _after([save], prefix, "control_dependency")
 
     def _sharded_save(self, prefix: Tensor, shards: list[tuple[str, list[SaveableObject]]]) -> Tensor:
@@ -128,21 +130,48 @@ class SaverOps:
 
     def _restore(self, prefix: Tensor, saveables: list[SaveableObject], name: str) -> Operation:
         values: list[Tensor] = []
-        specs = [spec for saveable in saveables for spec in saveable.specs]
         if not self._restore_sequentially:
-            values = _read(prefix, specs)
+            values = self._values(prefix, saveables)
         restores: list[Any] = []
         for saveable in saveables:
             after = control_dependencies(restores[-1:]) if self._restore_sequentially else nullcontext()
             with after:
-                own = _read(prefix, saveable.specs) if self._restore_sequentially else values[: len(saveable.specs)]
+                own = self._values(prefix, [saveable]) if self._restore_sequentially else values[: len(saveable.specs)]
                 values = values[len(own) :]
                 shapes = [_shape_of(saveable)] * len(own) if self._reshape else None
                 restores.append(saveable.restore(own, shapes))
         return group(*restores, name=name)
 
+    def _values(self, prefix: Tensor, saveables: list[SaveableObject]) -> list[Tensor]:
+        if self._builder is not None:
+            return list(self._builder.bulk_restore(prefix, saveables, 0, self._restore_sequentially))
+        return read(prefix, [spec for saveable in saveables for spec in saveable.specs])
 
-def _read(prefix: Tensor, specs: list[Any]) -> list[Tensor]:
+
+def save_op(prefix: Tensor, saveables: list[SaveableObject], version: int) -> Operation:
+    """The op that writes all tensors of `saveables` to one file or bundle."""
+    specs = [spec for saveable in saveables for spec in saveable.specs]
+    if version == saver_pb2.SaverDef.V1:
+        return apply_op(
+            "SaveSlices",
+            None,
+            filename=prefix,
+            tensor_names=[spec.name for spec in specs],
+            shapes_and_slices=[spec.slice_spec for spec in specs],
+            data=[spec.tensor for spec in specs],
+        )
+    return apply_op(
+        "SaveV2",
+        None,
+        prefix=prefix,
+        tensor_names=[spec.name for spec in specs],
+        shape_and_slices=[spec.slice_spec for spec in specs],
+        tensors=[spec.tensor for spec in specs],
+    )
+
+
+def read(prefix: Tensor, specs: list[Any]) -> list[Tensor]:
+    """The tensors of `specs` as they are in the checkpoint."""
     with device("/cpu:0"):
         return apply_op(
             "RestoreV2",

@@ -20,10 +20,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Timeline"]
+__all__ = ["AllocationMaximum", "StepStatsAnalysis", "Timeline"]
 
 _SEND_OPS = ("_Send", "_HostSend")
 _RECEIVE_OPS = ("_Recv", "_HostRecv")
+
+
+@dataclass(frozen=True)
+class AllocationMaximum:
+    """The most memory that live outputs of one allocator used: when (microseconds), bytes, and names of tensors."""
+
+    timestamp: int
+    num_bytes: int
+    tensors: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ChromeTrace:
+    """The events of a trace."""
+
+    events: list[dict[str, Any]]
+
+    def format_to_string(self, pretty: bool = False) -> str:
+        """The trace as JSON; with `pretty` one value a line."""
+        return json.dumps({"traceEvents": self.events}, indent=4 if pretty else None)
+
+
+@dataclass(frozen=True)
+class StepStatsAnalysis:
+    """A trace, and the memory that each allocator used at most, by the allocator's name."""
+
+    chrome_trace: ChromeTrace
+    allocator_maximums: dict[str, AllocationMaximum]
 
 
 class Timeline:
@@ -52,12 +80,34 @@ class Timeline:
           op_time: accepted for compatibility; an op is drawn from its start to its end, as with
               "schedule".
         """
+        return json.dumps({"traceEvents": self._events(show_dataflow, show_memory)}, indent=1)
+
+    def analyze_step_stats(
+        self, show_dataflow: bool = True, show_memory: bool = True, op_time: str = "schedule"
+    ) -> StepStatsAnalysis:
+        """The trace and the memory of each allocator. Arguments as in `generate_chrome_trace_format`."""
+        return StepStatsAnalysis(ChromeTrace(self._events(show_dataflow, show_memory)), self._maximums())
+
+    def _events(self, show_dataflow: bool, show_memory: bool) -> list[dict[str, Any]]:
         events = list(self._ops())
         if show_dataflow:
             events += self._arrows()
         if show_memory:
             events += self._memory()
-        return json.dumps({"traceEvents": events}, indent=1)
+        return events
+
+    def _maximums(self) -> dict[str, AllocationMaximum]:
+        changes: dict[str, list[tuple[int, int, str]]] = {}
+        for device in self._devices:
+            last_use = _last_uses(device.slices)
+            for each in device.slices:
+                if each.bytes:
+                    of_allocator = changes.setdefault(each.allocator, [])
+                    of_allocator += [
+                        (each.end, each.bytes, each.name),
+                        (last_use[each.name] + 1, -each.bytes, each.name),
+                    ]
+        return {allocator: _maximum(sorted(found)) for allocator, found in changes.items()}
 
     def _ops(self) -> Iterator[dict[str, Any]]:
         for device in self._devices:
@@ -105,11 +155,7 @@ class Timeline:
 
     def _memory(self) -> Iterator[dict[str, Any]]:
         for device in self._devices:
-            last_use = {each.name: each.end for each in device.slices}
-            for each in device.slices:
-                for name in map(_node_of, each.inputs):
-                    if name in last_use:
-                        last_use[name] = max(last_use[name], each.end)
+            last_use = _last_uses(device.slices)
             changes: dict[int, int] = {}
             for each in device.slices:
                 if each.bytes:
@@ -155,7 +201,34 @@ class _Slice:
     start: int
     end: int
     bytes: int
+    allocator: str = ""
     row: int = 0
+
+
+def _last_uses(slices: list[_Slice]) -> dict[str, int]:
+    """Until when each node's outputs are in use."""
+    last_use = {each.name: each.end for each in slices}
+    for each in slices:
+        for name in map(_node_of, each.inputs):
+            if name in last_use:
+                last_use[name] = max(last_use[name], each.end)
+    return last_use
+
+
+def _maximum(changes: list[tuple[int, int, str]]) -> AllocationMaximum:
+    """The largest sum of `changes`: (time, bytes that come or go, node)."""
+    used = 0
+    live: set[str] = set()
+    best = AllocationMaximum(0, 0, frozenset())
+    for at, size, name in changes:
+        used += size
+        if size > 0:
+            live.add(name)
+        else:
+            live.discard(name)
+        if used > best.num_bytes:
+            best = AllocationMaximum(at, used, frozenset(live))
+    return best
 
 
 def _slice(device: _Device, node: Any, graph: Any) -> _Slice:
@@ -166,8 +239,11 @@ def _slice(device: _Device, node: Any, graph: Any) -> _Slice:
         inputs = _inputs_in(graph, node.node_name)
     edge = _Edge(label["tensor"], label["source"], label["destination"]) if label and label["tensor"] else None
     made = sum(output.tensor_description.allocation_description.requested_bytes for output in node.output)
+    allocators = [output.tensor_description.allocation_description.allocator_name for output in node.output]
     end = node.all_start_micros + max(1, node.all_end_rel_micros)
-    return _Slice(device, node.node_name, op, inputs, edge, node.all_start_micros, end, made)
+    return _Slice(
+        device, node.node_name, op, inputs, edge, node.all_start_micros, end, made, next(iter(allocators), "") or "cpu"
+    )
 
 
 def _inputs_in(graph: Any, name: str) -> list[str]:

@@ -45,7 +45,8 @@ class StepStatsCollector:
         for name, op, start_ns, end_ns, outputs in sorted(self._records, key=lambda record: record[2]):
             micros = max(1, (end_ns - start_ns) // 1000)
             where = nodes[name].device if name in nodes else ""
-            if device_type_of(where) == CPU:
+            kind = device_type_of(where)
+            if kind == CPU and "device:CPU:" not in where:
                 where = self._device_name
             if where not in devices:
                 devices[where] = stats.dev_stats.add(device=where)
@@ -61,7 +62,9 @@ class StepStatsCollector:
                 output.tensor_description.dtype = dtypes.as_dtype(dtype).as_datatype_enum  # type: ignore[assignment]
                 for extent in shape:
                     output.tensor_description.shape.dim.add(size=extent)
-                output.tensor_description.allocation_description.requested_bytes = size
+                allocation = output.tensor_description.allocation_description
+                allocation.requested_bytes = size
+                allocation.allocator_name = kind.lower()
         return stats
 
 

@@ -175,4 +175,4 @@ def _left_s(deadline: float | None) -> float | None:
 
 
 def _not_set_up(name: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(f"The feed or fetch {name} was not given at the partial run's setup.")
+    return errors.InvalidArgumentError.of(f"The feed or fetch {name} was not specified in partial_run_setup.")
