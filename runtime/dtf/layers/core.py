@@ -114,6 +114,10 @@ class Dropout(Layer):
         super().__init__(name=name, **kwargs)
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the inputs, unchanged."""
+        return input_shape
+
     def call(self, inputs: Tensor, training: Any = False) -> Tensor:
         """`training`: a Python bool or a bool scalar tensor."""
         return either(

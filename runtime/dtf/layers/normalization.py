@@ -122,6 +122,10 @@ class BatchNormalization(Layer):
         self.moving_variance = make("moving_variance", self.moving_variance_initializer)
         super().build(input_shape)
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the inputs, unchanged."""
+        return input_shape
+
     def call(self, inputs: Tensor, training: Any = False) -> Tensor:
         """`training`: whether to use the batch's statistics, not the moving ones; a bool or a bool scalar tensor."""
         known = static_bool(training)

@@ -105,6 +105,12 @@ def _described(tf: Any, value: Any, fetches: list[Any]) -> Any:
     return ["object", type(value).__name__]
 
 
+def _words(error: BaseException) -> str:
+    """The message of an error, without the stack that TensorFlow 2 puts before it."""
+    text = str(error)
+    return (text.partition("\nNode: ")[2] or text)[:300]
+
+
 def _needs_initialization(tf: Any) -> bool:
     """Whether the graph has variables or tables."""
     keys = tf.GraphKeys
@@ -138,7 +144,7 @@ def outcome(tf: Any, case: str) -> dict[str, Any]:
             result = eval(case, names)
             described = _described(tf, result, fetches)
         except Exception as error:  # whatever the runtime answers is the outcome
-            return {"building": type(error).__name__, "message": str(error)[:300]}
+            return {"building": type(error).__name__, "message": _words(error)}
         nodes = [(node.name, node.op) for node in graph.as_graph_def().node]
         try:
             with tf.Session() as session:
@@ -147,7 +153,7 @@ def outcome(tf: Any, case: str) -> dict[str, Any]:
                     session.run(tf.tables_initializer())
                 values = session.run(fetches, given.feeds) if fetches else []
         except Exception as error:
-            return {"running": type(error).__name__, "message": str(error)[:300], "result": described, "nodes": nodes}
+            return {"running": type(error).__name__, "message": _words(error), "result": described, "nodes": nodes}
         return {"result": described, "values": [_plain(each) for each in values], "nodes": nodes}
 
 

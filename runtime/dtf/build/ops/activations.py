@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
 from dtf.build.argument_names import one_of
+from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.dispatch import dispatched
@@ -186,9 +187,16 @@ def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = 
     return _along_last("LogSoftmax", logits, one_of("axis", axis, "dim", dim, -1), name)
 
 
-def _along_last(op_type: str, logits: Any, axis: int, name: str | None) -> Tensor:
+def _along_last(op_type: str, logits: Any, axis: Any, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits)
     rank = logits.shape.ndims
+    if isinstance(axis, Tensor):
+        known = constant_value(axis)
+        if known is None:
+            with name_scope(name, op_type.lower(), [logits]) as scope:
+                moved = apply_op(op_type, logits=_with_axis_last(logits, axis))
+                return _with_axis_last(moved, axis, name=scope)
+        axis = int(known)
     if axis == -1 or rank is not None and axis == rank - 1:
         return apply_op(op_type, name, logits=logits)
     with name_scope(name, op_type.lower(), [logits]) as scope:
@@ -198,9 +206,11 @@ def _along_last(op_type: str, logits: Any, axis: int, name: str | None) -> Tenso
         return result
 
 
-def _with_axis_last(tensor: Tensor, axis: int, name: str = "transpose") -> Tensor:
+def _with_axis_last(tensor: Tensor, axis: Any, name: str = "transpose") -> Tensor:
     """`axis` and the last one change places; done twice it is undone."""
     rank = tensor.shape.ndims
+    if isinstance(axis, Tensor):
+        rank, axis = None, searching.where(axis < 0, axis + array_ops.rank(tensor), axis)
     if rank is not None and not -rank <= axis < rank:
         raise errors.InvalidArgumentError.of(f"`dim` must be in the range [{-rank}, {rank}), got {axis}")
     if rank is not None:
@@ -208,7 +218,7 @@ def _with_axis_last(tensor: Tensor, axis: int, name: str = "transpose") -> Tenso
         order[axis], order[-1] = order[-1], order[axis]
         return rearranging.transpose(tensor, order, name=name)
     size = array_ops.rank(tensor)
-    position = axis if axis >= 0 else size + axis
+    position = axis if isinstance(axis, Tensor) or axis >= 0 else size + axis
     numbers_ = math_ops.range(size)
     order_ = searching.where(
         math_ops.equal(numbers_, position),

@@ -121,9 +121,17 @@ def _branch(context: CondContext, function: Callable[[], Any], what: str) -> Any
     return original, results
 
 
+def _alone(result: Any) -> Any:
+    """The entry of a list or tuple of one entry, in any depth; anything else itself."""
+    while type(result) in (list, tuple) and len(result) == 1:
+        result = result[0]
+    return result
+
+
 def _check_branches(original: Any, true_results: list[Any], other: Any, false_results: list[Any]) -> None:
     if len(true_results) != len(false_results):
         raise ValueError(f"true_fn and false_fn must return the same number of tensors: {original} and {other}.")
+    original, other = _alone(original), _alone(other)
     try:
         nest.assert_same_structure(original, other)
     except (ValueError, TypeError) as error:

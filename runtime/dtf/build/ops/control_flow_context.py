@@ -300,7 +300,8 @@ class WhileContext:
             get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, self)
         else:
             self.outer.values.update(tensor.name for tensor in exits)
-        packed = composites.pack(loop_vars, exits)
+        # As TensorFlow does: in the structure of what the body returned.
+        packed = composites.pack(body_result if nest.is_nested(body_result) else [body_result], exits)
         if return_same_structure or not isinstance(packed, list | tuple):
             return packed
         return packed[0] if len(packed) == 1 else packed

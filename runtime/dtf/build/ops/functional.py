@@ -59,7 +59,7 @@ def map_fn(
     if fn_output_signature is not None:
         dtype = nest.map_structure(lambda each: getattr(each, "dtype", each), fn_output_signature)
     with name_scope(name, "map", nest.flatten(elems)):
-        elements = _Elements(elems)
+        elements = _Elements(elems, ValueError)
         dtype = elements.dtypes if dtype is None else dtype
         results = [
             TensorArray(as_dtype(each), elements.count, infer_shape=infer_shape) for each in nest.flatten(dtype)
@@ -162,14 +162,14 @@ def foldr(
 class _Elements:
     """The elements of a structure of tensors, one by one."""
 
-    def __init__(self, elems: Any) -> None:
+    def __init__(self, elems: Any, scalar_error: type[Exception] = IndexError) -> None:
         tensors = [convert_to_tensor(each) for each in nest.flatten(elems)]
         if not tensors:
             raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors. Got no values.")
         length = TensorShape([None])
         for tensor in tensors:
             if tensor.shape.ndims == 0:
-                raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
+                raise scalar_error("elements in elems must be 1+ dimensional Tensors, not scalars")
             length = length.merge_with(tensor.shape[:1])
         self._static_count = length.as_list()[0]
         self._structure = elems if nest.is_nested(elems) else tensors[0]

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
+from dtf.build.constant import constant
 from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, name_scope
@@ -600,6 +603,10 @@ def _resize(images: Tensor, size: Any, method: Any, align_corners: bool) -> Tens
 
 def _fitting(images: Tensor, size: Any) -> Tensor:
     """The largest size of the images' aspect ratio within `size`."""
+    known, asked = images.shape.as_list()[1:3], constant_value(convert_to_tensor(size, dtypes.int32))
+    if None not in known and asked is not None and min(known) > 0:
+        scale = min(np.float32(want) / np.float32(size) for want, size in zip(asked, known, strict=True))
+        return constant([int(np.rint(np.float32(size) * scale)) for size in known], dtypes.int32)
     shape = math_ops.cast(array_ops.shape(images)[1:3], dtypes.float32)
     wanted = math_ops.cast(convert_to_tensor(size, dtypes.int32), dtypes.float32)
     factor = reductions.reduce_min(wanted / shape)

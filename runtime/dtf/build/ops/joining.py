@@ -84,6 +84,8 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         except (TypeError, ValueError):
             pass
     values = list(unstack(values) if isinstance(values, Tensor) else values)
+    if not values and axis != 0:
+        raise IndexError("tf.stack needs at least one tensor")
     return apply_op("Pack", name, values=values, axis=axis)
 
 

@@ -134,11 +134,13 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
     Raises:
       TypeError: an entry of the index is nothing of these.
     """
-    if is_dense_tensor_like(index) and index.dtype == dtypes.bool or _is_boolean_array(index):
+    if isinstance(index, bool) or is_dense_tensor_like(index) and index.dtype == dtypes.bool or (
+        _is_boolean_array(index)
+    ):
         return slicing.boolean_mask(tensor, index)
     variable = None if isinstance(tensor, Tensor) or not hasattr(tensor, "_storage") else tensor
     tensor = convert_to_tensor(tensor)
-    entries = index if isinstance(index, tuple) else (index,)
+    entries = index if isinstance(index, (tuple, list)) else (index,)
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []

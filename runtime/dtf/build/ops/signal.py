@@ -64,9 +64,9 @@ def frame(
         signal = convert_to_tensor(signal)
         frame_length, frame_step, axis = (_number(each) for each in (frame_length, frame_step, axis))
         sizes = sizes_of(signal)
+        if sizes is None and axis != -1:
+            return _framed_of_unknown_rank(signal, frame_length, frame_step, pad_end, pad_value, axis)
         if sizes is None:
-            if axis != -1:
-                raise ValueError("The rank of the signal must be known for an axis other than -1.")
             shape = apply_op("Shape", input=signal)
             rows = reshape(signal, concat([[-1], shape[-1:]], 0))
             rows.set_shape([None, None])
@@ -86,7 +86,27 @@ def frame(
         starts = apply_op("ExpandDims", input=multiply(range(count), frame_step), dim=1)
         if isinstance(frame_length, Tensor):
             return gather(signal, starts + range(frame_length)[None], axis=at)
-        return gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
+        framed = gather(signal, starts + np.arange(frame_length, dtype=np.int32)[None], axis=at)
+        known = None if isinstance(count, Tensor) else count
+        framed.set_shape([*sizes[:at], known, frame_length, *sizes[at + 1 :]])
+        return framed
+
+
+def _framed_of_unknown_rank(signal: Tensor, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: int) -> Tensor:
+    """`frame` along an axis of a signal whose rank only the step knows."""
+    rank = apply_op("Rank", input=signal)
+    at = axis if axis >= 0 else rank + axis
+    size = gather(apply_op("Shape", input=signal), at)
+    if pad_end:
+        count = (size + step - 1) // step
+        missing = apply_op("Maximum", x=(count - 1) * step + length - size, y=0)
+        behind = apply_op("OneHot", indices=at, depth=rank, on_value=missing, off_value=0)
+        paddings = apply_op("Pack", values=[apply_op("ZerosLike", x=behind), behind], axis=1)
+        signal = pad(signal, paddings, constant_values=pad_value)
+    else:
+        count = apply_op("Maximum", x=(size - length) // step + 1, y=0)
+    starts = apply_op("ExpandDims", input=multiply(range(count), step), dim=1)
+    return gather(signal, starts + range(length)[None], axis=at)
 
 
 def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
@@ -285,7 +305,7 @@ def dct(
     """The discrete cosine transform of one of the types 1 to 4 over the last dimension.
 
     Args:
-      input: float32 or float64 [..., length]; the length must be known.
+      input: float32 or float64 [..., length].
       n: cut or fill up with zeros to this length first.
       axis: -1, the only one that there is.
       norm: None, or "ortho" for an orthogonal matrix (not with type 1).
@@ -298,7 +318,7 @@ def dct(
         _check_cosine(type, axis, norm)
         sizes = sizes_of(value)
         if sizes is None or sizes[-1] is None:
-            raise ValueError("The last dimension of the input must be known.")
+            return _dct_of_unknown_length(value, type, n, norm)
         if n is not None:
             missing = max(0, n - sizes[-1])
             value = pad(value[..., :n], [[0, 0]] * (len(sizes) - 1) + [[0, missing]])
@@ -308,7 +328,7 @@ def dct(
         if type == 1:
             if length < 2:
                 raise ValueError("Type 1 needs two elements or more.")
-            return real(rfft(concat([value, reverse(value, [len(sizes) - 1])[..., 1:-1]], -1)))
+            return real(rfft(concat([value, reverse(value, [-1])[..., 1:-1]], -1)))
         turns = np.arange(length) * np.pi / (2 * length)
         scale = complex(_constant(2 * np.cos(turns), dtype), _constant((-2 if type == 2 else 2) * np.sin(turns), dtype))
         if type == 2:
@@ -323,6 +343,45 @@ def dct(
             return irfft(scale * complex(given, zero), [2 * length])[..., :length]
         made = dct(value, 2, 2 * length)[..., 1::2]
         return made * float(np.sqrt(0.5 / length)) if norm == "ortho" else made
+
+
+def _dct_of_unknown_length(value: Tensor, type: int, n: int | None, norm: str | None) -> Tensor:
+    """`dct` of a dimension whose size only the step knows."""
+    static, dtype = value.shape, value.dtype.base_dtype
+    if n is not None:
+        shape = apply_op("Shape", input=value)
+        missing = apply_op("Maximum", x=n - shape[-1], y=0)
+        zeros = apply_op("Fill", dims=concat([shape[:-1], [missing]], 0), value=convert_to_tensor(0, dtype))
+        value = concat([value[..., :n], zeros], -1)
+    if type == 1:
+        made = real(rfft(concat([value, reverse(value, [-1])[..., 1:-1]], -1)))
+    elif type == 4:
+        size = apply_op("Shape", input=value)[-1]
+        zeros = apply_op("ZerosLike", x=value)
+        made = _dct_of_unknown_length(concat([value, zeros], -1), 2, None, None)[..., 1::2]
+        made = made * apply_op("Rsqrt", x=2 * cast(size, dtype)) if norm == "ortho" else made
+    else:
+        made = _dct_by_fft(value, type, norm)
+    if static.ndims is not None:
+        made.set_shape([*static.as_list()[:-1], n])
+    return made
+
+
+def _dct_by_fft(value: Tensor, type: int, norm: str | None) -> Tensor:
+    """The types 2 and 3 of a dimension whose size only the step knows."""
+    dtype = value.dtype.base_dtype
+    length = apply_op("Shape", input=value)[-1]
+    size, numbers = cast(length, dtype), range(length)
+    turns = cast(numbers, dtype) * np.pi / (2 * size)
+    sine = apply_op("Sin", x=turns)
+    scale = complex(2 * apply_op("Cos", x=turns), -2 * sine if type == 2 else 2 * sine)
+    first = cast(apply_op("Equal", x=numbers, y=0), dtype)
+    if type == 2:
+        made = real(rfft(value, [2 * length])[..., :length] * scale)
+        return made * apply_op("Sqrt", x=(0.5 - 0.25 * first) / size) if norm == "ortho" else made
+    weights = apply_op("Sqrt", x=size * (0.5 + 0.5 * first)) if norm == "ortho" else size
+    given = value * weights
+    return irfft(scale * complex(given, apply_op("ZerosLike", x=given)), [2 * length])[..., :length]
 
 
 def idct(
@@ -371,10 +430,11 @@ def mdct(
         frames = frame(convert_to_tensor(signals), frame_length, half, pad_end)
         if window_fn is not None:
             frames = multiply(frames, window_fn(frame_length, dtype=frames.dtype))
-        rank = len(frames.shape)
+        else:
+            frames = frames * float(np.sqrt(0.5))
         a, b = frames[..., :quarter], frames[..., quarter:half]
         c, d = frames[..., half : half + quarter], frames[..., half + quarter :]
-        folded = concat([-reverse(c, [rank - 1]) - d, a - reverse(b, [rank - 1])], -1)
+        folded = concat([-reverse(c, [-1]) - d, a - reverse(b, [-1])], -1)
         return dct(folded, 4, norm=norm)
 
 
@@ -389,12 +449,13 @@ def inverse_mdct(
         folded = idct(mdcts, 4, norm=norm)
         if norm is None:
             folded = folded * (0.5 / half)
-        rank = len(folded.shape)
         first, second = folded[..., : half // 2], folded[..., half // 2 :]
-        parts = [second, -reverse(second, [rank - 1]), -reverse(first, [rank - 1]), -first]
+        parts = [second, -reverse(second, [-1]), -reverse(first, [-1]), -first]
         frames = concat(parts, -1)
         if window_fn is not None:
             frames = multiply(frames, window_fn(2 * half, dtype=frames.dtype))
+        else:
+            frames = frames * float(np.sqrt(0.5))
         return overlap_and_add(frames, half)
 
 
@@ -451,7 +512,11 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     """Mel-frequency cepstral coefficients: [..., bins] -> [..., bins]. Most uses keep only the first ones."""
     with name_scope(name or "mfccs_from_log_mel_spectrograms"):
         value = convert_to_tensor(log_mel_spectrograms)
-        bins = value.shape.with_rank_at_least(1).as_list()[-1]
-        if not bins:
-            raise ValueError(f"num_mel_bins must be positive and known. Got: {value.shape}")
+        sizes = sizes_of(value)
+        bins = None if sizes is None else sizes[-1]
+        if bins == 0:
+            raise ValueError(f"num_mel_bins must be positive. Got: {value.shape}")
+        if bins is None:
+            size = cast(apply_op("Shape", input=value)[-1], value.dtype.base_dtype)
+            return dct(value, 2) * apply_op("Rsqrt", x=2 * size)
         return dct(value, 2) * float(1 / np.sqrt(2.0 * bins))

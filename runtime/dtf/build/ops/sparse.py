@@ -172,10 +172,13 @@ def sparse_concat(
         concat_dim=axis,
     )
     joined = SparseTensor(*made)
-    if all(each.ndims is not None for each in static) and not (expand_nonconcat_dim or expand_nonconcat_dims):
+    if all(each.ndims is not None for each in static):
         at = axis % len(static[0])
         total = [each[at].value for each in static]
         sizes = TensorShape(None)
+        if expand_nonconcat_dim or expand_nonconcat_dims:
+            columns = zip(*(each.as_list() for each in static), strict=True)
+            static = [TensorShape([None if None in column else max(column) for column in columns])]
         for each in static:
             sizes = sizes.merge_with([*each.as_list()[:at], None, *each.as_list()[at + 1 :]])
         known = sizes.as_list()

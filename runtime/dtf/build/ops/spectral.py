@@ -122,6 +122,10 @@ def _to_real(op_type: str, rank: int, value: Any, fft_length: Any, name: str | N
         halved = constant_value(lengths)
         if halved is not None:
             value = _padded(value, convert_to_tensor([*halved[:-1], halved[-1] // 2 + 1], dtypes.int32), rank)
+        else:
+            last = apply_op("FloorDiv", x=lengths[-1:], y=[2])
+            needed = apply_op("ConcatV2", values=[lengths[:-1], apply_op("AddV2", x=last, y=[1])], axis=0)
+            value = _padded(value, needed, rank)
         return apply_op(op_type, name, input=value, fft_length=lengths, Treal=value.dtype.real_dtype.base_dtype)
 
 
@@ -137,9 +141,7 @@ def _default_lengths(value: Tensor, rank: int, fft_length: Any) -> Tensor:
 def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
     """`value` padded with zeros at the end of its last dimensions where they are shorter than `lengths`."""
     sizes, wanted = sizes_of(value), constant_value(lengths)
-    if sizes is None:
-        return value
-    if wanted is not None and None not in sizes[-rank:]:
+    if sizes is not None and wanted is not None and None not in sizes[-rank:]:
         short = [max(0, int(want) - (size or 0)) for want, size in zip(wanted, sizes[-rank:], strict=True)]
         if not any(short):
             return value
@@ -147,7 +149,11 @@ def _padded(value: Tensor, lengths: Tensor, rank: int) -> Tensor:
         missing: Any = [0 if size == 0 else each for each, size in zip(short, sizes[-rank:], strict=True)]
         return pad(value, [[0, 0]] * (len(sizes) - rank) + [[0, each] for each in missing])
     missing = apply_op("Maximum", x=subtract(lengths, apply_op("Shape", input=value)[-rank:]), y=[0])
-    behind = apply_op("ConcatV2", values=[np.zeros(len(sizes) - rank, np.int32), missing], axis=0)
+    if sizes is None:
+        others: Any = apply_op("Fill", dims=apply_op("Rank", input=value)[None] - rank, value=0)
+    else:
+        others = np.zeros(len(sizes) - rank, np.int32)
+    behind = apply_op("ConcatV2", values=[others, missing], axis=0)
     return pad(value, apply_op("Pack", values=[apply_op("ZerosLike", x=behind), behind], axis=1))
 
 
@@ -170,7 +176,7 @@ def _shifted(x: Any, axes: Any, name: str, amount: Any) -> Tensor:
         sizes = sizes_of(x)
         if sizes is None:
             if axes is None:
-                raise ValueError("The rank of the input must be known.")
+                raise TypeError("The rank of the input must be known, or axes be given.")
             sizes = [None] * (int(np.abs(axes).max(initial=0)) + 1)
         axes = list(np.arange(len(sizes))) if axes is None else np.ravel(axes).tolist()
         shape = apply_op("Shape", input=x)
