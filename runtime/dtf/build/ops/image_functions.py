@@ -604,9 +604,10 @@ def _resize(images: Tensor, size: Any, method: Any, align_corners: bool) -> Tens
 def _fitting(images: Tensor, size: Any) -> Tensor:
     """The largest size of the images' aspect ratio within `size`."""
     known, asked = images.shape.as_list()[1:3], constant_value(convert_to_tensor(size, dtypes.int32))
-    if None not in known and asked is not None and min(known) > 0:
-        scale = min(np.float32(want) / np.float32(size) for want, size in zip(asked, known, strict=True))
-        return constant([int(np.rint(np.float32(size) * scale)) for size in known], dtypes.int32)
+    sides = np.array([size or 0 for size in known], np.float32)
+    if asked is not None and np.all(sides > 0):
+        scale = np.min(asked.astype(np.float32) / sides)
+        return constant(np.rint(sides * scale).astype(np.int32))
     shape = math_ops.cast(array_ops.shape(images)[1:3], dtypes.float32)
     wanted = math_ops.cast(convert_to_tensor(size, dtypes.int32), dtypes.float32)
     factor = reductions.reduce_min(wanted / shape)
