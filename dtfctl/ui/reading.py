@@ -20,12 +20,13 @@ from dtfctl.control.cluster import Cluster
 from dtfctl.logs import Choice, Line, LogReader, placement, tasks_with_logs
 from dtfctl.logs.events import EventReader
 from dtfctl.logs.patterns import LEVELS, compiled, level_of
+from dtfctl.metrics import gpus
 from dtfctl.metrics.gather import asked
 from dtfctl.probes import task_reports
 from dtfctl.show import lives
 from dtfctl.storage.certificates import Certificates
 from dtfctl.ui.documents import Document, finite
-from dtfctl.values.plan import TLS
+from dtfctl.values.plan import LOCALHOST, TLS
 from dtfctl.wording import coloured
 
 READERS_IDLE_S = 600.0
@@ -33,6 +34,7 @@ POLL_S = 1.0
 LINES_MAX = 2_000
 LINE_CHARACTERS_MAX = 4_000
 VARIABLES_MAX = 5_000
+TRAFFIC_TASKS_MAX = 200
 FRESH_S = 0.8
 
 
@@ -285,16 +287,19 @@ def parameters_of(cluster: Cluster) -> Document:
     }
 
 
-def traffic_of(cluster: Cluster) -> Document:
-    """What each parameter server has sent and received since its start, where it reports that (dtf's do)."""
+def traffic_of(cluster: Cluster, is_of_all: bool = False) -> Document:
+    """What each parameter server, or each task, has sent and received since its start, where it reports that (dtf's
+    do). Nothing where a cluster has more than `TRAFFIC_TASKS_MAX` of them."""
     run, statuses = cluster.load()
     if run.is_over:
         return {}
-    servers = {name: each for name, each in asked(run, statuses).items() if run.task(name).job.stops_last}
+    wanted = {name: each for name, each in asked(run, statuses).items() if is_of_all or run.task(name).job.stops_last}
+    if len(wanted) > TRAFFIC_TASKS_MAX:
+        return {}
     tls = None
     if run.plan.security == TLS:
         tls = Certificates(cluster.paths.tls(run.number)).client_context()
-    reports = asyncio.run(task_reports.gather(servers, tls))
+    reports = asyncio.run(task_reports.gather(wanted, tls))
     at = time.monotonic()
     return {
         task: {
@@ -306,6 +311,26 @@ def traffic_of(cluster: Cluster) -> Document:
         }
         for task, report in reports.items()
     }
+
+
+def gpus_of(cluster: Cluster) -> Document:
+    """By task on this machine: how busy the GPUs are that the cluster file gives to it, and their memory."""
+    run, statuses = cluster.load()
+    places = {} if run.is_over else {name: run.task(name).place for name in statuses}
+    own = {name: place.gpus for name, place in places.items() if place.gpus and place.host == LOCALHOST}
+    there = gpus.measure() if own else {}
+    found: Document = {}
+    for name, numbers in own.items():
+        cards = [there[number] for number in numbers if number in there]
+        known = [card.busy for card in cards if card.busy is not None]
+        if cards:
+            found[name] = {
+                "gpus": [card.number for card in cards],
+                "busy": sum(known) / len(known) if known else None,
+                "used": sum(card.used_bytes for card in cards),
+                "total": sum(card.total_bytes for card in cards),
+            }
+    return found
 
 
 def _why_no_graph(folder: str) -> str:

@@ -3,7 +3,7 @@
     /                 the page                             /assets/...       its files
     /api/clusters     all clusters of the state folder     /api/watch        one cluster, as it changes (a JSON a line)
     /api/logs         lines, and those that come           /api/tags, points, histogram, image     event files
-    /api/lives, /api/parameters, traffic, trace            /api/act          POST: an action, or its plan
+    /api/lives, /api/parameters, traffic, gpus, trace       /api/act          POST: an action, or its plan
 
 Everything that touches a disk or a supervisor runs in a thread; streams end with their connection.
 """
@@ -59,9 +59,7 @@ class Page:
     """The handlers. `root` is the state folder, `chosen` the name of the cluster that is shown first, `tracer` gives
     the traces of `dtfctl trace`."""
 
-    def __init__(
-        self, root: Path, chosen: str = "", is_read_only: bool = False, tracer: Tracer | None = None
-    ) -> None:
+    def __init__(self, root: Path, chosen: str = "", is_read_only: bool = False, tracer: Tracer | None = None) -> None:
         self._root = root
         self._chosen = chosen
         self._is_read_only = is_read_only
@@ -99,6 +97,7 @@ class Page:
             "parameters": self._parameters,
             "trace": self._trace,
             "traffic": self._traffic,
+            "gpus": self._gpus,
         }
 
     def _cluster(self, request: Request) -> Cluster:
@@ -206,7 +205,11 @@ class Page:
         return await _in_thread(reading.parameters_of, self._cluster(request))
 
     async def _traffic(self, request: Request) -> Response:
-        return await _in_thread(reading.traffic_of, self._cluster(request))
+        is_of_all = request.query_params.get("of", "") == "all"
+        return await _in_thread(reading.traffic_of, self._cluster(request), is_of_all)
+
+    async def _gpus(self, request: Request) -> Response:
+        return await _in_thread(reading.gpus_of, self._cluster(request))
 
     async def _trace(self, request: Request) -> Response:
         """Traces some steps now; one trace at a time."""
@@ -401,4 +404,3 @@ def serve(page: Page, token: str, bound: socket.socket, begun: Callable[[], None
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run())
-

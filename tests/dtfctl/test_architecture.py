@@ -62,6 +62,7 @@ HOMES = {
         "dtfctl.launchers.bridge.commands",
         "dtfctl.launchers.spark.task",
         "dtfctl.embedded",
+        "dtfctl.metrics.gpus",
         *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "programs", "talk")),
     },
     "sqlite3": {"dtfctl.storage.store"},

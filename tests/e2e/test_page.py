@@ -126,6 +126,51 @@ def test_a_run_is_watched_a_killed_ps_comes_back_a_log_line_is_found_and_a_task_
         dtfctl.run("down", "--purge", status=None)
 
 
+def agree(browser: Browser, plan: str) -> None:
+    """Reads the plan of the open dialog and does it."""
+    browser.wait_for("document.querySelector('#confirm:not(:disabled)')", "the plan")
+    assert plan in browser.text("#dialog .plan"), browser.text("#dialog .plan")
+    browser.click("#confirm")
+    browser.wait_for("!document.getElementById('dialog').open", "the end of the dialog")
+
+
+@needs_chromium
+@pytest.mark.timeout(240)
+def test_tasks_are_stopped_started_and_scaled_and_the_cluster_ended_from_the_page(tmp_path, browser):
+    dtfctl = CommandLine(tmp_path, CLUSTER)
+    (dtfctl.folder / "checkpoints").mkdir()
+    shows = "document.querySelectorAll('.tile[data-state=running]').length === arguments[0]"
+    try:
+        dtfctl.run("up")
+        with PageProcess(dtfctl.state) as page:
+            go(browser, page.address, "trial", "overview")
+            browser.wait_for(shows, "four running tiles", 4)
+            for verb, state in (("stop", "stopped"), ("start", "running")):
+                browser.run("document.getElementById('tile-worker:1').click()")
+                browser.wait_for(f"document.querySelector('#dialog[open] button[data-do={verb}]')", "the button")
+                browser.click(f"#dialog button[data-do={verb}]")
+                agree(browser, f"{verb:<9} worker:1")
+                turned = "document.getElementById('tile-worker:1').dataset.state === arguments[0]"
+                browser.wait_for(turned, f"the tile to be {state}", state)
+                assert dtfctl.task("worker:1")["state"] == state
+            browser.click("#cluster-actions button[data-do=scale]")
+            browser.wait_for("document.querySelector('#dialog[open] #scale-number')", "the number")
+            browser.run(
+                "const number = document.getElementById('scale-number'); number.value = 3;"
+                "number.dispatchEvent(new Event('input', {bubbles: true}))"
+            )
+            browser.wait_for("document.querySelector('#dialog .plan').textContent.includes('worker:2')", "the plan")
+            agree(browser, "worker:2")
+            browser.wait_for(shows, "five running tiles", 5)
+            browser.click("#cluster-actions button[data-do=down]")
+            agree(browser, "The run ends.")
+            browser.wait_for("document.getElementById('state').textContent === 'stopped'", "the end")
+            browser.wait_for("!document.querySelector('#cluster-actions button')", "no more actions")
+        assert dtfctl.status()["state"] == "stopped"
+    finally:
+        dtfctl.run("down", "--purge", status=None)
+
+
 @needs_chromium
 @pytest.mark.timeout(240)
 def test_a_real_nan_a_crash_loop_and_a_full_disk_are_said_by_the_page(tmp_path, browser):
@@ -167,6 +212,10 @@ def test_a_training_of_dtf_shows_its_variables_and_is_traced(tmp_path, browser):
             rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.textContent)"
             browser.wait_for(f"{rows}.find((row) => row.startsWith('hidden/kernelps:0256 × 64'))", "the variable")
             browser.wait_for("document.querySelector('.servers')?.textContent.includes('/s, out ')", "the traffic")
+            browser.click("#tab-overview")
+            extra = "(document.getElementById('tile-worker:0')?.querySelector('.extra').textContent ?? '')"
+            network = f"/^in .+B\\/s, out .+B\\/s$/.test({extra})"
+            browser.wait_for(network, "the network of the tile")
             browser.click("#tab-step")
             browser.wait_for("document.querySelector('#trace:not(:disabled)')", "the button")
             browser.click("#trace")

@@ -58,8 +58,14 @@ function route() {
   shown = { name, view, ...VIEWS[view].show(room, context, query) };
   tabs(view);
   list();
-  document.querySelector(".cluster[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  reveal();
   if (context.cluster) shown.update?.(null);
+}
+
+/** Narrow windows have a row of clusters and one of tabs that are wider than they are: the chosen ones come into sight. */
+function reveal() {
+  for (const selector of [".cluster[aria-current]", ".tab[aria-selected=true]"])
+    document.querySelector(selector)?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function tabs(view) {
@@ -102,6 +108,7 @@ function list() {
         parts.dot, parts.name, parts.about);
       entry = { link, ...parts };
       entries.set(cluster.name, entry);
+      if (cluster.name === context.name) setTimeout(reveal);
     }
     mark(entry.dot, "state", cluster.state);
     write(entry.name, cluster.name);
@@ -214,8 +221,8 @@ function clusterActions(cluster) {
   if (String(isOpen) === place.dataset.open) return;
   place.dataset.open = String(isOpen);
   replace(place, ...(isOpen ? [
-    el("button", { type: "button", onclick: () => confirm("scale") }, "Scale"),
-    el("button.bad", { type: "button", onclick: () => confirm("down") }, "Down"),
+    el("button", { type: "button", data: { do: "scale" }, onclick: () => confirm("scale") }, "Scale"),
+    el("button.bad", { type: "button", data: { do: "down" }, onclick: () => confirm("down") }, "Down"),
   ] : []));
 }
 
@@ -276,6 +283,7 @@ $("keys").addEventListener("click", showKeys);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => themed(null));
 try { themed(sessionStorage.getItem("theme")); } catch { themed(null); }
 window.addEventListener("hashchange", route);
+window.addEventListener("resize", reveal);
 window.addEventListener("error", (event) => toast(`the page has failed: ${event.message}`, true));
 window.addEventListener("unhandledrejection", (event) => {
   if (event.reason?.name !== "AbortError") toast(`the page has failed: ${event.reason?.message || event.reason}`, true);

@@ -1,11 +1,15 @@
 // Overview: figures of the run, a tile for each task by job or host, what is planned next, what has happened.
 
+import { get } from "./api.js";
 import { el, mark, replace, write } from "./dom.js";
 import * as format from "./format.js";
+import { rates } from "./rates.js";
 import { glimpse } from "./training.js";
 
 const COMPACT_FROM = 80;
 const EVENTS_SHOWN = 60;
+const MEASURED_EVERY_MS = 4000;
+const MEASURED_TASKS_MAX = 200;
 const ENDED = ["stopped", "succeeded", "failed", "gave-up"];
 
 export function show(room, context) {
@@ -33,6 +37,23 @@ export function show(room, context) {
   const tiles = new Map();
   const rooms = new Map();
   let isCompact = null;
+  const abort = new AbortController();
+  const network = rates();
+  let gpus = {};
+
+  /** Network and GPUs of the tasks: what a supervisor does not ask for by itself. */
+  async function measure() {
+    if (document.hidden || !context.cluster || context.cluster.isOver || context.tasks.size > MEASURED_TASKS_MAX) return;
+    const ask = (what, more = {}) => get(what, { cluster: context.name, ...more }, abort.signal).catch(() => ({}));
+    const [counts, found] = await Promise.all([ask("traffic", { of: "all" }), ask("gpus")]);
+    network.take(counts);
+    gpus = found;
+    for (const [name, tile] of tiles) tile.measured(extras(name));
+  }
+
+  function extras(name) {
+    return { rate: network.of(name), gpu: gpus[name] || null };
+  }
 
   function groupOf(task) {
     return by.value === "host" ? task.host : task.job;
@@ -61,11 +82,12 @@ export function show(room, context) {
   }
 
   function addTile(task) {
-    const tile = makeTile(task, () => open(context, task.name));
+    const tile = makeTile(task, () => open(context, task.name, extras(task.name)));
     const group = groupFor(groupOf(task));
     tiles.set(task.name, tile);
     group.grid.append(tile.item);
     tile.update(task);
+    tile.measured(extras(task.name));
   }
 
   function fits(task) {
@@ -115,8 +137,13 @@ export function show(room, context) {
   search.addEventListener("input", filter);
   by.addEventListener("change", () => { build(); filter(); });
   const timer = setInterval(() => { if (context.cluster) { values(context); showPlanned(planned, context); } }, 1000);
+  const measuring = setInterval(measure, MEASURED_EVERY_MS);
+  const begun = setTimeout(measure, 300); // once the first snapshot is there
   const curves = glimpse(glimpses, context, 2);
-  return { update, restyle: curves.restyle, close: () => { clearInterval(timer); curves.close(); } };
+  return {
+    update, restyle: curves.restyle,
+    close: () => { abort.abort(); clearTimeout(begun); [timer, measuring].forEach(clearInterval); curves.close(); },
+  };
 }
 
 function makeFigures(place) {
@@ -150,10 +177,10 @@ function makeFigures(place) {
 function makeTile(task, onopen) {
   const parts = {
     name: el("span.name"), state: el("span.state"), restarts: el("span.restarts"), load: el("span.load"),
-    measured: el("span.measured"), words: el("span.words"),
+    measured: el("span.measured"), extra: el("span.measured.extra"), words: el("span.words"),
   };
   const tile = el("button.tile", { type: "button", onclick: onopen, id: `tile-${task.name}` },
-    el("span.top", {}, parts.name, parts.restarts, parts.state), parts.measured, el("span.gauge", { "aria-hidden": "true" }, parts.load), parts.words);
+    el("span.top", {}, parts.name, parts.restarts, parts.state), parts.measured, parts.extra, el("span.gauge", { "aria-hidden": "true" }, parts.load), parts.words);
   const item = el("div.item", { role: "listitem" }, tile);
   function update(task) {
     const state = task.stalled ? "stalled" : task.state;
@@ -171,7 +198,16 @@ function makeTile(task, onopen) {
     const label = `${task.name}, ${state}${words ? `, ${words}` : ""}`;
     if (tile.title !== label) { tile.title = label; tile.setAttribute("aria-label", label); }
   }
-  return { item, update };
+  function measured({ rate, gpu }) {
+    write(parts.extra, [rate && `in ${format.bytes(rate.received)}/s, out ${format.bytes(rate.sent)}/s`, gpu && gpuWords(gpu)].filter(Boolean).join(" · "));
+    parts.extra.hidden = !parts.extra.textContent;
+  }
+  return { item, update, measured };
+}
+
+function gpuWords(gpu) {
+  const which = `GPU ${gpu.gpus.join(", ")}`;
+  return `${which}: ${gpu.busy === null ? "–" : format.percent(gpu.busy)}, ${format.bytes(gpu.used)} of ${format.bytes(gpu.total)}`;
 }
 
 function showPlanned(place, context) {
@@ -196,7 +232,7 @@ function showEvents(place, context) {
     el("span", {}, el("span.task", {}, event.task || "cluster"), " ", el("span.what", {}, event.what)), el("span.muted", {}, event.cause))));
 }
 
-function open(context, name) {
+function open(context, name, { rate, gpu }) {
   const task = context.tasks.get(name);
   if (!task) return;
   const dialog = document.getElementById("dialog");
@@ -206,9 +242,11 @@ function open(context, name) {
     ["Since", task.since === null ? "–" : `${format.clock(task.since)} (${format.age(now - task.since)})`],
     ["Restarts", String(task.restarts)], ["CPU", task.cores === null ? "–" : `${Math.round(100 * task.cores)} % of a core`],
     ["Memory", format.bytes(task.memory)], ["Threads", task.threads === null ? "–" : String(task.threads)],
+    ["Network", rate ? `${format.bytes(rate.received)}/s in, ${format.bytes(rate.sent)}/s out` : "–"],
+    gpu ? ["GPU", gpuWords(gpu)] : null,
     ["Steps", task.stepsPerS === null ? "–" : `${format.number(task.stepsPerS, 3)} a second`],
     ["Last", task.words || "–"], ["Stalled", task.stalled || "no"],
-  ];
+  ].filter(Boolean);
   const isOpen = !context.isReadOnly && !context.cluster.isOver && !context.cluster.outcome;
   const isEnded = ENDED.includes(task.state);
   const act = (verb) => () => { dialog.close(); context.act(verb, [name]); };

@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { el, replace, write } from "./dom.js";
 import * as format from "./format.js";
+import { rates } from "./rates.js";
 
 const ROWS_MAX = 500;
 
@@ -17,7 +18,7 @@ export function show(room, context) {
     el("section.card", { "aria-label": "Variables" }, el("div.row.bar", {}, el("h2", {}, "Variables"), about, el("span.spread"), search), el("div.scroll", {}, table)));
   const abort = new AbortController();
   let found = null;
-  let before = {}, rates = new Map();
+  const network = rates();
 
   function draw() {
     if (!found) return;
@@ -26,13 +27,13 @@ export function show(room, context) {
     const total = [...sums.values()].reduce((one, other) => one + other, 0);
     const names = [...sums.keys()].sort(format.natural);
     const most = Math.max(1, ...sums.values());
-    write(words, [found.why || verdict(sums, total), busiest(rates)].filter(Boolean).join(" "));
+    write(words, [found.why || verdict(sums, total), busiest(network.all())].filter(Boolean).join(" "));
     const dark = context.isDark();
     replace(bars, ...names.map((name) => {
       const own = found.variables.filter((each) => each.task === name);
       const task = context.tasks.get(name);
       const load = task && task.cores !== null ? ` · CPU ${format.percent(task.cores)}` : "";
-      const rate = rates.get(name);
+      const rate = network.of(name);
       const traffic = rate ? ` · in ${format.bytes(rate.received)}/s, out ${format.bytes(rate.sent)}/s` : "";
       const bar = el("div.stack", {}, ...own.slice(0, 40).map((each, index) => el("span.part", {
         title: `${each.name}: ${format.bytes(each.bytes)}`,
@@ -57,15 +58,7 @@ export function show(room, context) {
   /** Bytes a second between two looks at the counts that each server reports. */
   async function measure() {
     const now = await get("traffic", { cluster: context.name }, abort.signal).catch(() => ({}));
-    const next = new Map();
-    for (const [name, own] of Object.entries(now)) {
-      const former = before[name];
-      if (!former || former.generation !== own.generation || own.at <= former.at) continue;
-      const rate = (key) => Math.max(0, (own[key] - former[key]) / (own.at - former.at));
-      next.set(name, { sent: rate("sent"), received: rate("received") });
-    }
-    before = now;
-    rates = next;
+    network.take(now);
     draw();
   }
 
@@ -79,9 +72,9 @@ export function show(room, context) {
   return { restyle: draw, close: () => { abort.abort(); timers.forEach(clearInterval); } };
 }
 
-function busiest(rates) {
-  if (rates.size < 2) return "";
-  const all = [...rates.entries()].map(([name, rate]) => [name, rate.sent + rate.received]);
+function busiest(found) {
+  if (found.size < 2) return "";
+  const all = [...found.entries()].map(([name, rate]) => [name, rate.sent + rate.received]);
   const total = all.reduce((sum, [, rate]) => sum + rate, 0);
   const [name, most] = all.reduce((one, other) => (other[1] > one[1] ? other : one));
   if (total < 1024 || most <= 1.5 * (total / all.length)) return "";

@@ -7,7 +7,7 @@ import * as format from "./format.js";
 const EVENTS_MAX = 6000;
 const STEPS = 3;
 const KINDS = ["step", "compute", "serve", "send", "transfer", "wait", "feed", "overhead"];
-const HUES = { step: 220, compute: 150, serve: 190, send: 265, transfer: 265, wait: 35, feed: 320, overhead: 210 };
+const HUES = { step: 220, compute: 150, serve: 190, send: 300, transfer: 265, wait: 35, feed: 345, overhead: 210 };
 
 export function show(room, context) {
   const words = el("p.muted", { role: "status" }, "A trace shows the operations of each task in one step, the messages, and what waits for what.");
@@ -17,7 +17,7 @@ export function show(room, context) {
   const chosen = el("select", { "aria-label": "Step", hidden: true });
   const reasons = el("ul.reasons");
   const explanation = el("pre.plan", { hidden: true, "aria-label": "Explanation" });
-  const ticks = el("div.ticks", { "aria-hidden": "true" });
+  const ticks = el("div.ticks.steps-ticks", { "aria-hidden": "true" });
   const lanes = el("div.lanes.steps", { role: "list", "aria-label": "One step across all tasks" });
   const detail = el("p.detail", { role: "status" });
   const key = el("div.legend", { hidden: true }, ...KINDS.map((each) => el("span.run", {}, el("span.dot", { style: { background: `hsl(${HUES[each]} 45% 55%)` } }), each)),

@@ -2,20 +2,19 @@
 
 Owns the present wish and its traces. A session reads `step_traces.wish`. It is None without a request, and the session
 does nothing else. Otherwise `begin` decides whether this run is traced. The first traced run of a set of fetches
-prepares the others and is not kept. After each traced run come enough untraced ones that tracing takes at most
-`COST_MAX` of the time; their times show how long a run takes without it.
+prepares the others and is not kept. After each traced run come enough untraced ones that tracing takes a small part
+of the time (`trace_pace`); their times show how long a run takes without it.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
-from collections import deque
 from typing import Any
 
 from dtf.wire import forks
+from dtf.wire.trace_pace import COST_MAX, TracePace
 
 STEPS_MAX = 100
 PAUSE_MAX = 1000
@@ -23,10 +22,6 @@ PLANS_MAX = 16
 """A wish traces the runs of at most so many sets of fetches."""
 NODES_MAX = 200_000
 """A wish is fulfilled, however many steps it has, once its traces have so many nodes."""
-COST_MAX = 0.04
-"""The part of the time that a traced run may take beyond the others."""
-USUAL_RUNS = 32
-"""So many untraced runs tell how long one takes. The first after a traced run is slower, so the quicker ones count."""
 ALONE_S = 2.0
 """A program whose main thread runs no session within this time trains in another thread."""
 KEPT_S = 300.0
@@ -37,29 +32,30 @@ class _Traced:
     """The runs of one set of fetches: those traced, the times of the others, and what passed before each in its
     thread without a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: TracePace) -> None:
+        self.pace = pace
         self.runs: list[Any] = []
         self.is_main = False
         self.is_prepared = False
-        self.pause = 0
         self.since_traced: int | None = None
         self.untraced_runs = 0
         self.untraced_s = 0.0
-        self.latest_s: deque[float] = deque(maxlen=USUAL_RUNS)
         self.pauses = 0
         self.paused_s = 0.0
 
 
 class Wish:
-    """One request for traces; its lock guards the runs."""
+    """One request for traces; its lock guards the runs. `owed_ns` is what an earlier request has cost and no time has
+    paid for yet."""
 
-    def __init__(self, number: int, steps: int, pause: int) -> None:
+    def __init__(self, number: int, steps: int, pause: int, owed_ns: float = 0.0) -> None:
         self.number = number
         self.steps = steps
         self.pause = pause
         self.made_at = time.monotonic()
         self.is_fulfilled = False
         self._nodes = 0
+        self._earlier_owed_ns = owed_ns
         self._lock = threading.Lock()
         forks.renew_in_child(self, "_lock")
         self._plans: dict[tuple[str, ...], _Traced] = {}
@@ -74,15 +70,15 @@ class Wish:
             if plan is None:
                 if len(self._plans) >= PLANS_MAX:
                     return False
-                plan = self._plans[fetches] = _Traced()
+                plan = self._plans[fetches] = _Traced(TracePace(self._earlier_owed_ns))
             plan.is_main = plan.is_main or threading.current_thread() is threading.main_thread()
             if len(plan.runs) >= self.steps:
                 return False
-            if plan.since_traced is None or plan.since_traced < plan.pause:
+            if plan.since_traced is None:
                 # The runs before the first traced one tell what a run takes without it.
-                if plan.since_traced is None:
-                    plan.since_traced, plan.pause = 0, self.pause
-                return plan.pause == 0
+                plan.since_traced = 0
+            if plan.since_traced < self.pause or (self.pause and not plan.pace.allows):
+                return False
             plan.since_traced = 0
             return True
 
@@ -97,26 +93,26 @@ class Wish:
                 plan.pauses += 1
                 plan.paused_s += max(0, start_ns - self._ended_ns[thread]) / 1e9
             self._ended_ns[thread] = end_ns
-            took_s = (end_ns - start_ns) / 1e9
+            if plan.pace.ran(start_ns, end_ns, step_stats is not None):
+                plan.untraced_runs += 1
+                plan.untraced_s += (end_ns - start_ns) / 1e9
             if step_stats is None:
                 plan.since_traced = (plan.since_traced or 0) + 1
-                plan.untraced_runs += 1
-                plan.untraced_s += took_s
-                plan.latest_s.append(took_s)
                 return
             if not plan.is_prepared:
                 plan.is_prepared = True
                 return
-            if plan.untraced_runs and self.pause:
-                usual_s = sorted(plan.latest_s)[len(plan.latest_s) // 3]
-                needed = math.ceil((took_s - usual_s) / max(COST_MAX * usual_s, 1e-9))
-                plan.pause = min(max(self.pause, needed), PAUSE_MAX)
             plan.runs.append((start_ns, end_ns, step_stats))
             self._nodes += sum(len(device.node_stats) for device in step_stats.dev_stats)
             has_main = any(each.is_main for each in self._plans.values())
             # Queue runners have threads of their own, and may run more often than the training does.
             counts = plan.is_main or (not has_main and time.monotonic() > self.made_at + ALONE_S)
             self.is_fulfilled = self._nodes >= NODES_MAX or (counts and len(plan.runs) >= self.steps)
+
+    def owed_ns(self) -> float:
+        """What its traces have cost and no time has paid for yet."""
+        with self._lock:
+            return max((plan.pace.owed_ns() for plan in self._plans.values()), default=self._earlier_owed_ns)
 
     def document(self) -> dict[str, Any]:
         """For JSON: times in microseconds of this machine's wall clock."""
@@ -145,6 +141,8 @@ class StepTraces:
 
     def __init__(self) -> None:
         self.wish: Wish | None = None
+        self._owed_ns = 0.0
+        self._owed_since = time.monotonic()
 
     def ask(self, number: Any, steps: Any, pause: Any) -> None:
         """Takes a request; one that is already known, or makes no sense, changes nothing."""
@@ -152,7 +150,10 @@ class StepTraces:
         if any(type(count) is not int for count in counts) or not 0 < number < 1 << 62:
             return
         if self.wish is None or self.wish.number != number:
-            self.wish = Wish(number, min(max(steps, 1), STEPS_MAX), min(max(pause, 0), PAUSE_MAX))
+            self._drop()
+            paid_ns = COST_MAX * 1e9 * (time.monotonic() - self._owed_since)
+            owed_ns = max(0.0, self._owed_ns - paid_ns)
+            self.wish = Wish(number, min(max(steps, 1), STEPS_MAX), min(max(pause, 0), PAUSE_MAX), owed_ns)
 
     def found(self, number: Any, forget: bool) -> dict[str, Any] | None:
         """What was traced for a request: nothing but its state while it lasts, unless it is to be forgotten now."""
@@ -160,7 +161,7 @@ class StepTraces:
         if wish is None or wish.number != number:
             return None
         if forget:
-            self.wish = None
+            self._drop()
         if not (wish.is_fulfilled or forget):
             return {"number": wish.number, "is_fulfilled": False, "plans": []}
         return wish.document()
@@ -168,9 +169,14 @@ class StepTraces:
     def is_wanted(self, wish: Wish) -> bool:
         """Whether a wish is still waited for."""
         if time.monotonic() > wish.made_at + KEPT_S:
-            self.wish = None
+            self._drop()
             return False
         return True
+
+    def _drop(self) -> None:
+        wish, self.wish = self.wish, None
+        if wish is not None:
+            self._owed_ns, self._owed_since = wish.owed_ns(), time.monotonic()
 
 
 def _run(start_ns: int, end_ns: int, step_stats: Any) -> dict[str, Any]:
