@@ -76,6 +76,7 @@ _LAZY = {
         "dtf.build.tensor_spec",
     ),
     "RaggedTensor": "dtf.build.ops.ragged_functions",
+    "load_ipython_extension": "dtf.notebook",  # %load_ext dtf
     "make_template": "dtf.build.template",
     "matrix_square_root": "dtf.build.ops.matrix_functions",
     **dict.fromkeys(("InteractiveSession", "Session"), "dtf.session"),

@@ -606,6 +606,7 @@ from dtf.build.variables import enable_resource_variables as enable_resource_var
 from dtf.build.variables import is_variable_initialized as is_variable_initialized
 from dtf.build.variables import resource_variables_enabled as resource_variables_enabled
 from dtf.logging import get_logger as get_logger
+from dtf.notebook import load_ipython_extension as load_ipython_extension
 from dtf.session import InteractiveSession as InteractiveSession
 from dtf.session import Session as Session
 from dtf.sysconfig import CXX11_ABI_FLAG as CXX11_ABI_FLAG

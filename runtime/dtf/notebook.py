@@ -2,7 +2,7 @@
 
 Owns the pictures: HTML with a table of tasks and curves as SVG, from the cluster and from event files. Starts nothing.
 
-    %load_ext dtf.notebook
+    %load_ext dtf
     cluster = LocalCluster({"ps": 1, "worker": 2}, processes=True)
     %dtf cluster checkpoints            # once; with a number of seconds, again and again for so long
     show(cluster, "checkpoints")        # the same from Python
@@ -94,8 +94,12 @@ def scalars(logdir: str) -> dict[str, dict[str, list[tuple[int, float]]]]:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """`%load_ext dtf.notebook`: adds the magic `%dtf CLUSTER [FOLDER] [SECONDS]`, and shows a LocalCluster that is the
-    value of a cell as a table."""
+    """`%load_ext dtf` (or `dtf.notebook`): adds the magic `%dtf CLUSTER [FOLDER] [SECONDS]`, and shows a LocalCluster
+    that is the value of a cell as a table.
+
+    Args:
+      ipython: the InteractiveShell, which IPython passes.
+    """
     from dtf.testing import LocalCluster
 
     def dtf(line: str) -> None:
