@@ -356,6 +356,40 @@ def test_without_it_numpy_computes(how, used, monkeypatch):
     assert not used
 
 
+@pytest.mark.parametrize("set_by_user", ["", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"])
+def test_openmps_threads_are_loaded_to_spin_briefly_unless_the_user_says_otherwise(set_by_user, monkeypatch):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    if set_by_user:
+        monkeypatch.setenv(set_by_user, "7")
+    before, seen = dict(os.environ), []
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: seen.append(os.environ.get("GOMP_SPINCOUNT")))
+    onednn_library._with_short_spins("libdnnl.so.3")
+    assert seen == [{"": "2000", "GOMP_SPINCOUNT": "7", "OMP_WAIT_POLICY": None}[set_by_user]]
+    assert dict(os.environ) == before
+
+
+@needs_onednn
+@pytest.mark.parametrize("shape", [(256, 256), (3, 5, 7, 911)])
+@pytest.mark.parametrize("undefined", [np.nan, np.inf])
+def test_the_gradient_of_relu_is_numpys_for_undefined_and_infinite_values_too(shape, undefined, monkeypatch):
+    random = np.random.RandomState(14)
+    gradient, features = random.randn(*shape).astype("f"), random.randn(*shape).astype("f")
+    gradient.flat[:6] = np.nan, np.nan, np.inf, np.inf, 1, 2
+    features.flat[:6] = 1, -1, 1, -1, 0, undefined
+    case = Case("ReluGrad", [gradient, features], {}, expect=None)
+
+    def computed() -> np.ndarray:
+        graph = tf.Graph()
+        placeholders, outputs, arrays = build(case, graph)
+        with np.errstate(invalid="ignore"):
+            return run(graph, outputs, zip(placeholders, arrays, strict=True))[0]
+
+    by_onednn = computed()
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    np.testing.assert_array_equal(by_onednn, computed())
+
+
 @pytest.mark.parametrize("lack", ["a function", "an engine"])
 def test_a_library_that_cannot_run_here_is_told_once_and_numpy_computes(lack, used, monkeypatch, caplog):
     monkeypatch.setattr(onednn_library, "_paths", lambda: ["libc.so.6"])
@@ -412,7 +446,7 @@ def test_it_is_loaded_only_for_the_first_heavy_op_and_not_when_switched_off(swit
 def test_onednn_has_rows_above_those_of_numpy():
     for op in ("Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MaxPool", "MaxPoolGrad", "AvgPool"):
         assert [row.priority for row in kernels.rows(op)] == [kernels.ONEDNN, 0]
-    for op in ("MatMul", "BatchMatMulV2", "ApplyAdam", "ResourceApplyAdam", "FusedBatchNormV3", "FusedBatchNormGradV3"):
+    for op in ("MatMul", "BatchMatMulV2", "ApplyAdam", "ResourceApplyAdam", "FusedBatchNormV3", "ReluGrad"):
         assert kernels.rows(op)[0].priority == kernels.ONEDNN
         assert kernels.rows(op)[0].factory.__module__ == onednn_kernels.__name__
 

@@ -62,8 +62,8 @@ from dtf.wire.registry import UnknownNameError, unknown_name_message
 from dtf.wire.text_cache import cached_by_text
 
 __all__ = ["CPU", "DEAD", "DEFAULT", "ONEDNN", "Factory", "Function", "Kernel", "KernelNode"]
-__all__ += ["below", "bind", "has_kernel", "kernel", "load_all", "lookup", "may_wait", "register", "registered_ops"]
-__all__ += ["rows"]
+__all__ += ["below", "bind", "has_kernel", "into_of", "kernel", "load_all", "lookup", "may_wait", "register"]
+__all__ += ["registered_ops", "rows", "with_into"]
 
 Function = Callable[..., Outputs]
 """What each step runs for a node."""
@@ -259,6 +259,26 @@ def bind(node: KernelNode, device_type: str = CPU, priority_max: int | None = No
 def below(node: KernelNode, priority: int, device_type: str = CPU) -> Function:
     """What computes the node where the row of this priority does not: the function of the rows underneath."""
     return bind(node, device_type, priority - 1)[1]
+
+
+def with_into(function: Function, into: Callable[..., Array | None]) -> Function:
+    """Gives the function of a kernel a variant that may overwrite one of its inputs with the result.
+
+    Args:
+      function: what a factory returns; takes the inputs.
+      into: f(out, *inputs) -> the result, in `out`, which is one of the inputs; None, with nothing changed, where these
+        inputs do not allow that. The result is the same to the last bit.
+    """
+    setattr(function, _INTO, into)
+    return function
+
+
+def into_of(function: Function) -> Callable[..., Array | None] | None:
+    """The variant that `with_into` has given a function."""
+    return getattr(function, _INTO, None)
+
+
+_INTO = "_dtf_into"
 
 
 def _unknown(op: str) -> UnknownNameError:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dtf.run.kernels import Function, KernelNode, kernel, special
+from dtf.run.kernels import Function, KernelNode, kernel, special, with_into
 from dtf.run.kernels.arguments import invalid, room
 from dtf.run.kernels.tensor_list import add_variants
 from dtf.run.value_types import Array, ArrayFunction
@@ -347,7 +347,17 @@ def _add_n(node: KernelNode) -> Function:
             total += value
         return total
 
-    return run
+    def into(out: Array, *values: Array) -> Array | None:
+        if not (out is values[0] or out is values[1]):  # the order of the sum counts
+            return None
+        if any(value.shape != out.shape or value.dtype != out.dtype for value in values):
+            return None
+        np.add(values[0], values[1], out=out)
+        for value in values[2:]:
+            out += value
+        return out
+
+    return with_into(run, into) if node.attr("N") > 1 else run
 
 
 # -- sequences --

@@ -6,11 +6,11 @@ Convolution and pooling are in `conv` and `pooling`, the updates of the optimize
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, kernel, with_into
 from dtf.run.kernels.arguments import invalid, scalar, shape_text
 from dtf.run.kernels.reductions import column_sums
 from dtf.run.value_types import Array, ArrayFunction
@@ -43,13 +43,40 @@ def _of_equal_shapes(node: KernelNode, function: ArrayFunction) -> Function:
 @kernel("Relu")
 def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
-    return lambda features: np.maximum(features, zero)
+    zeros = np.full(_ZEROS, zero)
+
+    def relu(features: Array) -> Array:
+        if features.size < _ZEROS or not features.flags.c_contiguous:
+            return np.maximum(features, zero)
+        return into(np.empty(features.shape, features.dtype), features)
+
+    def into(out: Array, features: Array) -> Array:
+        """numpy is twice as fast with an array of zeros as with one."""
+        if not (features.flags.c_contiguous and out.flags.c_contiguous):
+            return np.maximum(features, zero, out=out)
+        source, target = features.reshape(-1), out.reshape(-1)
+        whole = source.size - source.size % _ZEROS
+        np.maximum(source[:whole].reshape(-1, _ZEROS), zeros, out=target[:whole].reshape(-1, _ZEROS))
+        np.maximum(source[whole:], zeros[: source.size - whole], out=target[whole:])
+        return out
+
+    return with_into(relu, into)
+
+
+_ZEROS = 4096
 
 
 @kernel("ReluGrad")
 def _(node: KernelNode) -> Function:
     zero = _number(node, 0)
-    return _of_equal_shapes(node, lambda gradients, features: np.multiply(gradients, np.greater(features, zero)))
+    function = _of_equal_shapes(node, lambda gradients, features: np.multiply(gradients, np.greater(features, zero)))
+
+    def into(out: Array, gradients: Array, features: Array) -> Array | None:
+        if gradients.shape != features.shape or gradients.dtype != features.dtype:
+            return None
+        return np.multiply(gradients, np.greater(features, zero), out=out)
+
+    return with_into(function, into)
 
 
 @kernel("Relu6")
@@ -179,10 +206,14 @@ def _(node: KernelNode) -> Function:
                 ) from None
         if features.ndim != 2:
             raise errors.InvalidArgumentError.of("logits and labels must be 2-dimensional")
-        log_probability, probability = _log_softmax_and_softmax(features)
-        log_probability *= labels
-        probability -= labels
-        return np.negative(log_probability.sum(axis=-1)), probability
+        probability = np.empty(features.shape, features.dtype)
+        loss = np.empty(features.shape[:1], features.dtype)
+        for part in _parts_of_rows(features):
+            log_probability = _softmax_into(features[part], probability[part])
+            log_probability *= labels[part]
+            probability[part] -= labels[part]
+            np.negative(log_probability.sum(axis=-1), out=loss[part])
+        return loss, probability
 
     return loss_and_backprop
 
@@ -202,35 +233,60 @@ def _(node: KernelNode) -> Function:
                 f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
                 f"Label values: {' '.join(map(str, labels[:100]))}",
             )
-        log_probability, probability = _log_softmax_and_softmax(features)
-        at = np.arange(rows), labels
-        loss = np.negative(log_probability[at])
-        probability[at] -= 1
+        probability = np.empty(features.shape, features.dtype)
+        loss = np.empty(rows, features.dtype)
+        for part in _parts_of_rows(features):
+            log_probability = _softmax_into(features[part], probability[part])
+            at = np.arange(len(log_probability)), labels[part]
+            np.negative(log_probability[at], out=loss[part])
+            probability[part][at] -= 1
         return loss, probability
 
     return loss_and_backprop
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
+def _softmax(logits: Array) -> Array:
+    if logits.ndim != 2:
+        return _softmax(_as_matrix(logits)).reshape(logits.shape)
+    result = np.empty(logits.shape, logits.dtype)
+    for part in _parts_of_rows(logits):
+        shifted = np.subtract(logits[part], np.max(logits[part], axis=-1, keepdims=True), out=result[part])
+        np.exp(shifted, out=shifted)
+        shifted /= shifted.sum(axis=-1, keepdims=True)
+    return result
+
+
+def _log_softmax(logits: Array) -> Array:
+    if logits.ndim != 2:
+        return _log_softmax(_as_matrix(logits)).reshape(logits.shape)
+    result = np.empty(logits.shape, logits.dtype)
+    for part in _parts_of_rows(logits):
+        shifted = np.subtract(logits[part], np.max(logits[part], axis=-1, keepdims=True), out=result[part])
+        shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return result
+
+
+def _softmax_into(logits: Array, out: Array) -> Array:
+    """Writes the softmax of rows into `out`, and gives its logarithm."""
+    if not logits.size:
+        return np.array(logits)
     shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
-    np.exp(shifted, out=shifted)
-    shifted /= shifted.sum(axis=-1, keepdims=True)
-    return shifted
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True))
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted
-
-
-def _log_softmax_and_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    shifted = np.subtract(logits, np.max(logits, axis=-1, keepdims=True)) if logits.size else np.array(logits)
-    probability = np.exp(shifted)
-    total = probability.sum(axis=-1, keepdims=True)
-    probability /= total
+    np.exp(shifted, out=out)
+    total = out.sum(axis=-1, keepdims=True)
+    out /= total
     shifted -= np.log(total)
-    return shifted, probability
+    return shifted
+
+
+_PART_BYTES = 1 << 18
+"""Rows that a cache holds between the passes over them: twice as fast as passes over all rows."""
+
+
+def _parts_of_rows(matrix: Array) -> Iterator[slice]:
+    """The rows of a matrix in parts of about `_PART_BYTES`."""
+    rows = len(matrix)
+    step = max(1, _PART_BYTES // max(1, matrix.shape[1] * matrix.itemsize))
+    return (slice(start, start + step) for start in range(0, rows, step))
 
 
 # Bias
@@ -251,7 +307,14 @@ def _(node: KernelNode) -> Function:
             return value + bias
         return value + bias.reshape((-1,) + (1,) * (value.ndim - 2))
 
-    return bias_add
+    def into(out: Array, value: Array, bias: Array) -> Array | None:
+        if out is not value or value.ndim < 2 or channel_axis(data_format, value.ndim) != value.ndim - 1:
+            return None
+        if bias.shape != value.shape[-1:] or bias.dtype != value.dtype:
+            return None
+        return np.add(value, bias, out=out)
+
+    return with_into(bias_add, into)
 
 
 @kernel("BiasAddGrad")

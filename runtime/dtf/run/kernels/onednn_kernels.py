@@ -6,7 +6,7 @@ which numpy's matrix products are as fast (measured; the table is in tests/bench
 
 - windows of one element, which are nothing but a matrix product;
 - the filters' gradient from 32 input channels on, where the processor has no AVX-512;
-- batch normalisations of fewer than 2 ** 14 elements;
+- batch normalisations of fewer than 2 ** 14 elements, gradients of Relu of fewer than 2 ** 16;
 - products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 15 elements.
 
 The library is loaded by the first node that convolves or pools, and by the first product, update or normalisation of
@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 
-from dtf.run.kernels import ONEDNN, Function, KernelNode, below, kernel
+from dtf.run.kernels import ONEDNN, Function, KernelNode, below, kernel, with_into
 from dtf.run.kernels.arguments import room
 from dtf.run.kernels.conv import Convolution, ConvolutionSettings, convolution_settings
 from dtf.run.kernels.nn import moved_statistics
@@ -38,6 +38,7 @@ _CHANNELS_OF_FILTER_GRADIENT_MAX = 31
 _MULTIPLICATIONS_MIN = 1 << 20
 _UPDATED_MIN = 1 << 15
 _NORMALIZED_MIN = 1 << 14
+_RECTIFIED_MIN = 1 << 16
 _ALL_AT_ONCE = 1 << 62
 _Sizes = tuple[int, ...]
 _Pair = tuple[int, int]
@@ -285,6 +286,35 @@ def _(node: KernelNode) -> Function | None:
     return normalize_back
 
 
+@kernel("ReluGrad", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    if onednn.is_switched_off():
+        return None
+    plain = cast(ArrayFunction, below(node, ONEDNN))
+
+    def fast(gradients: Array, features: Array) -> Callable[[Array, Array, Array], Array] | None:
+        if not _are_float32(gradients, features) or gradients.size < _RECTIFIED_MIN:
+            return None
+        if gradients.shape != features.shape or not (gradients.flags.c_contiguous and features.flags.c_contiguous):
+            return None
+        if np.isnan(np.max(features)):  # which oneDNN takes for more than zero
+            return None
+        return _relu_gradient(gradients.size, threads_taken())
+
+    def relu_back(gradients: Array, features: Array) -> Array:
+        compute = fast(gradients, features)
+        if compute is None:
+            return plain(gradients, features)
+        return compute(gradients, features, np.empty(gradients.shape, np.float32))
+
+    def into(out: Array, gradients: Array, features: Array) -> Array | None:
+        compute = fast(gradients, features)
+        return None if compute is None else compute(gradients, features, out)
+
+    return with_into(relu_back, into)
+
+
+_relu_gradient = functools.lru_cache(256)(onednn.relu_gradient)
 NormalizationFunction = Callable[..., tuple[Array, ...]]
 _batch_norm = functools.lru_cache(256)(onednn_norms.batch_norm)
 _batch_norm_gradient = functools.lru_cache(256)(onednn_norms.batch_norm_gradient)

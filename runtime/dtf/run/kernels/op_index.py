@@ -155,7 +155,7 @@ OPS = {
         ApplyAdam AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropFilter Conv2DBackpropInput
         DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 MatMul MaxPool
-        MaxPoolGrad ResourceApplyAdam
+        MaxPoolGrad ReluGrad ResourceApplyAdam
     """,
     "parsing": """
         DecodeJSONExample ParseExample ParseExampleV2 ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample

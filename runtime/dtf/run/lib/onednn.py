@@ -30,6 +30,7 @@ from dtf.run.lib.onednn_library import (
     FILTERS,
     FILTERS_GRADIENT,
     FROM,
+    GREATER,
     IMAGES,
     IMAGES_GRADIENT,
     INFERENCE,
@@ -62,6 +63,7 @@ from dtf.run.value_types import Array
 
 __all__ = ["AVERAGE", "BACK_TO_FILTERS", "BACK_TO_IMAGES", "FORWARD", "MAXIMUM", "Program", "SWITCH", "Window"]
 __all__ += ["adam", "convolution", "has_avx512", "is_switched_off", "is_there", "matmul", "pooling", "pooling_gradient"]
+__all__ += ["relu_gradient"]
 
 FORWARD, BACK_TO_IMAGES, BACK_TO_FILTERS = "forward", "back to images", "back to filters"
 MAXIMUM, AVERAGE = 0x1FF, 0x3FF  # an average does not count the padding
@@ -214,6 +216,32 @@ def _adam_of_block(library: Library, count: int, beta1: float, beta2: float, eps
     if any(plan is None for plan, _ in plans):
         return None
     return Chain(library, [(plan, roles) for plan, roles in plans if plan is not None], [vector] * 4 + [single])
+
+
+def relu_gradient(count: int, threads: int) -> Callable[[Array, Array, Array], Array] | None:
+    """A function f(gradient, features, result) that fills and gives the result, or None without fast code for it.
+
+    Each array has `count` elements; the result may be one of the others. An element is the gradient times one where the
+    feature is above zero, else times zero, so that undefined gradients stay undefined.
+    """
+    library = _library()
+    if library is None:
+        return None
+    library.use_threads(threads)
+    vector, single = library.description((count,), (1,)), library.description((1,), (1,))
+    plan = library.elementwise(GREATER, vector, [Binary(MULTIPLY, vector)], single)
+    if plan is None:
+        return None
+    roles = {IMAGES: 0, SECOND: 1, of_later(0): 2, OUTPUTS: 3}
+    run = Chain(library, [(plan, roles)], [vector, single, vector, vector])
+    zero = np.zeros(1, np.float32)
+
+    def back(gradient: Array, features: Array, result: Array) -> Array:
+        library.use_threads(threads)
+        run(address(features), address(zero), address(gradient), address(result))
+        return result
+
+    return back
 
 
 def pooling(

@@ -46,7 +46,7 @@ TRAINING, INFERENCE, BACKWARD, DIRECT = 64, 96, 128, 1
 _CPU, _FLOAT32, _ANY_ORDER, _IN_ORDER, _SCRATCHPAD_IS_GIVEN = 1, 3, 1, 1, 1
 _SLOW_CODE = ("ref", "simple")
 _AVX512 = 0x27  # AVX-512 F, BW, VL, DQ
-ADD, MULTIPLY, LARGER, SUBTRACT = 0x1FFF0, 0x1FFF1, 0x1FFF2, 0x1FFF5
+ADD, MULTIPLY, LARGER, SUBTRACT, GREATER = 0x1FFF0, 0x1FFF1, 0x1FFF2, 0x1FFF5, 0x1FFF7
 SQRT, LINEAR, POWER = 0x25, 0x26, 0x30
 
 
@@ -154,8 +154,16 @@ class Library:
             dims[-2:], strides[-2:] = dims[:-3:-1], strides[:-3:-1]
         return self.description(dims, strides), dims[-2 + side]
 
-    def elementwise(self, kind: int, order: Object, later: Sequence[Unary | Binary]) -> Object | None:
-        """The plan of an operation of two arrays and what follows for each element; None where no fast code exists."""
+    def elementwise(
+        self, kind: int, order: Object, later: Sequence[Unary | Binary], second: Object | None = None
+    ) -> Object | None:
+        """The plan of an operation of two arrays and what follows for each element; None where no fast code exists.
+
+        Args:
+          kind: the operation.
+          order: of the first array and the result; of the second one too, unless `second` is given.
+          later: what follows.
+        """
         operations = self.create("post_ops")
         for each in later:
             if isinstance(each, Unary):
@@ -167,7 +175,7 @@ class Library:
         attributes = self.create("primitive_attr")
         self.functions.dnnl_primitive_attr_set_scratchpad_mode(attributes, _SCRATCHPAD_IS_GIVEN)
         self.check(self.functions.dnnl_primitive_attr_set_post_ops(attributes, operations), "combine operations")
-        plan = self.plan("binary", kind, order, order, order, attributes=attributes)
+        plan = self.plan("binary", kind, order, second or order, order, attributes=attributes)
         if plan is None or not self.is_fast(plan):
             return None
         return None if self.functions.dnnl_memory_desc_get_size(self.described(plan, SCRATCHPAD)) else plan
@@ -301,7 +309,7 @@ def _loaded() -> Library | None:
     log = logging.getLogger("dtf")
     for path in _paths():
         try:
-            functions = ctypes.CDLL(path)
+            functions = _with_short_spins(path)
         except OSError as error:
             if os.path.exists(path):
                 log.warning("oneDNN is installed but cannot be loaded, so that numpy computes: %s", error)
@@ -317,6 +325,25 @@ def _loaded() -> Library | None:
         log.debug("heavy operations are computed by %s", path)
         return library
     return None
+
+
+def _with_short_spins(path: str) -> ctypes.CDLL:
+    """Loads a library, and with it OpenMP, whose threads then spin for 30 us before they sleep: a wake takes as long.
+
+    By default they spin for milliseconds. Where other processes want the cores, each part of a step then waits for a
+    thread that waits for a core: 270 ms instead of 10 for a small step. OpenMP reads the environment when it is loaded;
+    a setting of the user's stands.
+    """
+    if any(name in os.environ for name in (_SPINS, "OMP_WAIT_POLICY")):
+        return ctypes.CDLL(path)
+    os.environ[_SPINS] = "2000"
+    try:
+        return ctypes.CDLL(path)
+    finally:
+        del os.environ[_SPINS]
+
+
+_SPINS = "GOMP_SPINCOUNT"
 
 
 def _paths() -> list[str]:
