@@ -1,8 +1,8 @@
 """YAML text into nodes that know their positions. The only module that knows the YAML library.
 
 Anchors, aliases and merge keys (`<<`) are resolved here, and keys that are there twice refused; what the keys and
-values mean is said by schema.py. Bounded: a file has at most BYTES_MAX bytes and NODES_MAX nodes, counted after
-aliases are followed, so that a small file cannot unfold into a huge one.
+values mean is said by schema.py. Bounded: a file has at most BYTES_MAX bytes, values in DEPTH_MAX others and
+NODES_MAX nodes, counted after aliases are followed, so that a small file cannot unfold into a huge one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dtfctl.wording import printable
 
 BYTES_MAX = 1 << 17
 NODES_MAX = 30_000
+DEPTH_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def read_value(text: str, source: str) -> Node:
     if not text.startswith(("[", "{", '"', "'")):
         return Scalar(text, Position(source), is_null=not text)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_Loader)
         return _Converter(source, has_lines=False).node(root)
     except (yaml.YAMLError, RecursionError) as error:
         words = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -142,7 +143,7 @@ class _PlainDumper(yaml.SafeDumper):
 
 def _compose(text: str, file: str) -> Any:
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = error.problem or error.context or "not YAML"
@@ -161,6 +162,21 @@ def _position(before: str, file: str) -> Position:
     """That of the character after `before`."""
     line_begin = before.rfind("\n") + 1
     return Position(file, before.count("\n") + 1, len(before) - line_begin + 1)
+
+
+class _Loader(yaml.SafeLoader):
+    """Gives up at the depth that no cluster file has: reading n brackets inside each other takes n squared steps."""
+
+    def fetch_flow_collection_start(self, token_class: Any) -> None:
+        if self.flow_level >= DEPTH_MAX:
+            raise yaml.scanner.ScannerError(problem="nested too deeply", problem_mark=self.get_mark())
+        super().fetch_flow_collection_start(token_class)
+
+    def add_indent(self, column: int) -> bool:
+        if len(self.indents) > DEPTH_MAX:
+            raise yaml.scanner.ScannerError(problem="nested too deeply", problem_mark=self.get_mark())
+        added: bool = super().add_indent(column)
+        return added
 
 
 class _Converter:

@@ -244,7 +244,9 @@ MALFORMED = {
         'c.yaml:2:7: "name" must be letters, digits',
     ),
     "an empty folder": (HEAD + "working_dir: ''\njobs: {a: 1}", 'c.yaml:2:14: "working_dir" is empty'),
-    "nested without end": ("[" * 600, "c.yaml: nested too deeply"),
+    "nested without end": ("[" * 600, "c.yaml:1:101: nested too deeply"),
+    "brackets that end": ("[" * 60_000 + "]" * 60_000, "c.yaml:1:101: nested too deeply"),
+    "blocks without end": ("- " * 60_000, "c.yaml:1:203: nested too deeply"),
     # -- YAML
     "a duplicate in a flow mapping": (
         HEAD + "jobs: {a: {port: 5, port: 6}}",

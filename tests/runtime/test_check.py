@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from dtf.as_tensorflow import importer
-from dtf.check import check_source
+from dtf.check import check_source, scan
 from dtf.check.__main__ import main
 
 
@@ -175,3 +175,11 @@ def test_names_that_the_program_sets_itself_are_its_own(tmp_path, capsys):
 def test_a_module_that_is_not_installed_is_one_finding():
     found = check_source("import scipy_of_nobody.misc\nimport scipy.misc\nscipy.misc.imread('x')\n")
     assert any("scipy_of_nobody is not installed" in str(each) for each in found)
+
+
+def test_a_name_that_is_missing_in_many_places_is_looked_for_once(monkeypatch):
+    looked = []
+    near = scan.difflib.get_close_matches
+    monkeypatch.setattr(scan.difflib, "get_close_matches", lambda *words: looked.append(words) or near(*words))
+    findings = found("import tensorflow as tf\n" + "tf.nothing_of_this\n" * 1000)
+    assert len(findings) == 1000 and len(looked) == 1

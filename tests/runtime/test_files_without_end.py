@@ -74,6 +74,37 @@ def test_a_device_without_an_end_is_refused_when_memory_is_short(monkeypatch):
         next(lines_within_memory(file, "/dev/zero: a line"))
 
 
+STREAM_READERS = {
+    **{name: READERS[name] for name in ("whole file", "ReadFile", "vocabulary")},
+    "lines of a dataset": lambda path: dataset_of(lambda: tf.data.TextLineDataset(path)),
+    "line": lambda path: next(readers.lines(0)(path)),
+    "fixed records of a stream": lambda path: next(readers.fixed_length_records(0, 1 << 27, 0, 0, False)(path)),
+    "lines of a compressed file": lambda path: dataset_of(
+        lambda: tf.data.TextLineDataset(path + ".gz", compression_type="GZIP")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAM_READERS)
+def test_one_string_of_a_stream_whose_size_is_unknown_has_a_limit(tmp_path, monkeypatch, name):
+    """However much memory is free: /dev/zero gave half of it to one read, which went on after its step had ended."""
+    monkeypatch.setenv(limits.STREAM_BYTES.variable, "40M")
+    path = tmp_path / "stream"
+    path.symlink_to("/dev/zero")
+    (tmp_path / "stream.gz").write_bytes(gzip.compress(bytes(1 << 26), 1))
+    with pytest.raises(errors.ResourceExhaustedError, match="DTF_MAX_STREAM_BYTES") as caught:
+        STREAM_READERS[name](str(path))
+    assert str(path) in str(caught.value)
+
+
+def test_a_vocabulary_of_empty_lines_is_refused_before_the_lines_are_made(tmp_path, monkeypatch):
+    path = tmp_path / "words"
+    path.write_bytes(b"\n" * (1 << 23))
+    monkeypatch.setattr(limits, "available_bytes", lambda: 1 << 28)
+    with pytest.raises(errors.ResourceExhaustedError, match="words"):
+        READERS["vocabulary"](str(path))
+
+
 def test_a_header_or_a_step_beyond_the_end_is_skipped_without_memory(tmp_path):
     path = all_hole(tmp_path)
     with open(path, "rb") as file:

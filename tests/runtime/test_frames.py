@@ -164,3 +164,41 @@ def test_the_program_of_a_loop_prints():
     counting(g, g.const(np.int32(0)), g.const(np.int32(1)))
     text = Executor(g.graph_def).describe()
     assert "Merge_3 = Merge(Enter_2:0, NextIteration_13:0)" in text
+
+
+def _two_frames(g):
+    here, there = (
+        g.node("Enter", g.const(np.int32(1)), T=I32, frame_name=name, is_constant=False, parallel_iterations=1)
+        for name in (b"here", b"there")
+    )
+    return g.node("Add", here, there, T=I32)
+
+
+def _inside_and_outside(g):
+    inside = g.node("Enter", g.const(np.int32(1)), T=I32, frame_name=b"f", is_constant=False, parallel_iterations=1)
+    return g.node("Add", inside, g.const(np.int32(1)), T=I32)
+
+
+def _an_exit_too_many(g):
+    inside = g.node("Enter", g.const(np.int32(1)), T=I32, frame_name=b"f", is_constant=False, parallel_iterations=1)
+    return g.node("Exit", g.node("Exit", inside, T=I32), T=I32)
+
+
+def _no_name(g):
+    return g.node("Enter", g.const(np.int32(1)), T=I32, frame_name=b"", is_constant=False, parallel_iterations=1)
+
+
+@pytest.mark.parametrize(
+    "build, words",
+    [
+        (_two_frames, "has inputs from different frames: .* in the frame '(here|there)'"),
+        (_inside_and_outside, "has inputs from different frames: .*no frame"),
+        (_an_exit_too_many, "Exit is in no loop"),
+        (_no_name, "frame of an Enter must have a name"),
+    ],
+)
+def test_a_graph_whose_frames_do_not_match_is_refused(build, words):
+    g = GraphBuilder()
+    fetch = build(g)
+    with pytest.raises(errors.InvalidArgumentError, match=words):
+        run_graph_def(g.graph_def, [fetch])

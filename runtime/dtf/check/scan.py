@@ -108,6 +108,7 @@ class _Scan(ast.NodeVisitor):
         self._path = path
         self._aliases: dict[str, str] = {}
         self._shadows: list[set[str]] = []
+        self._resolved: dict[str, tuple[str, str] | None] = {}
         self._guards = 0
         self._defined = {name for node in ast.walk(tree) for name in _bound_by(node)}
         self._inner: set[ast.AST] = set()
@@ -305,42 +306,33 @@ class _Scan(ast.NodeVisitor):
 
     def _resolve(self, dotted: str, line: int) -> None:
         """A finding for the first part of the name that is not there."""
+        if dotted not in self._resolved:
+            self._resolved[dotted] = self._missing_part(dotted)
+        found = self._resolved[dotted]
+        if found is not None:
+            self._add(line, *found)
+
+    def _missing_part(self, dotted: str) -> tuple[str, str] | None:
+        """The kind and the words of the finding for a name."""
         if dotted in pitfalls.ATTRIBUTES:
             module, _, name = dotted.rpartition(".")
             try:
                 is_there = hasattr(importlib.import_module(module), name)
             except ImportError:  # its import has a finding of its own
-                return
-            if not is_there:
-                self._add(line, "python 3", f"there is no {dotted}: use {pitfalls.ATTRIBUTES[dotted]}")
-            return
+                return None
+            return None if is_there else ("python 3", f"there is no {dotted}: use {pitfalls.ATTRIBUTES[dotted]}")
         parts = dotted.split(".")
         if any(".".join(parts[-count:]) in self._given for count in range(2, len(parts))):
-            return
+            return None
         value: Any = importlib.import_module(parts[0])
         for index, name in enumerate(parts[1:], 1):
             if not isinstance(value, types.ModuleType | type):
-                return
+                return None
             try:
                 value = _member(value, ".".join(parts[:index]), name)
-            except (AttributeError, ImportError) as error:
-                self._missing(".".join(parts[: index + 1]), value, line, str(error))
-                return
-
-    def _missing(self, dotted: str, owner: Any, line: int, message: str) -> None:
-        shown = dotted.replace("tensorflow.", "tf.", 1) if dotted.startswith("tensorflow.") else dotted
-        name = dotted.rpartition(".")[2]
-        if dotted.startswith("numpy."):
-            instead = pitfalls.NUMPY.get(name)
-            self._add(line, "numpy 2", f"there is no np.{dotted[6:]}{f': use np.{instead}' if instead else ''}")
-            return
-        from dtf.as_tensorflow import absent
-
-        reason = absent.reason(dotted.removeprefix("tensorflow."))
-        near = difflib.get_close_matches(name, [each for each in dir(owner) if not each.startswith("_")], 1, 0.8)
-        if not reason and near:
-            reason = f"did you mean {shown.rpartition('.')[0]}.{near[0]}?"
-        self._add(line, "name", f"{shown} is not supported{f': {reason}' if reason else ''}")
+            except (AttributeError, ImportError):
+                return _missing(".".join(parts[: index + 1]), value)
+        return None
 
     def _check_arguments(self, node: ast.Call, dotted: str) -> None:
         value = _value(dotted)
@@ -377,6 +369,22 @@ def _member(owner: Any, path: str, name: str) -> Any:
         if not isinstance(owner, types.ModuleType) or not path.startswith(_TENSORFLOW):
             raise
         return importlib.import_module(f"{path}.{name}")
+
+
+def _missing(dotted: str, owner: Any) -> tuple[str, str]:
+    """The kind and the words of the finding for a name that its owner lacks."""
+    shown = dotted.replace("tensorflow.", "tf.", 1) if dotted.startswith("tensorflow.") else dotted
+    name = dotted.rpartition(".")[2]
+    if dotted.startswith("numpy."):
+        instead = pitfalls.NUMPY.get(name)
+        return "numpy 2", f"there is no np.{dotted[6:]}{f': use np.{instead}' if instead else ''}"
+    from dtf.as_tensorflow import absent
+
+    reason = absent.reason(dotted.removeprefix("tensorflow."))
+    near = difflib.get_close_matches(name, [each for each in dir(owner) if not each.startswith("_")], 1, 0.8)
+    if not reason and near:
+        reason = f"did you mean {shown.rpartition('.')[0]}.{near[0]}?"
+    return "name", f"{shown} is not supported{f': {reason}' if reason else ''}"
 
 
 def _value(dotted: str) -> Any:

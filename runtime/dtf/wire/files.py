@@ -9,6 +9,7 @@ import contextlib
 import errno
 import functools
 import os
+import stat
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -88,10 +89,11 @@ def read_within_memory(file: Any, what: str, size: int | None = None) -> bytes:
     shown it.
 
     Raises:
-      ResourceExhaustedError: there is no memory for it, as for a file that is all hole, or a device without an end.
+      ResourceExhaustedError: there is no memory for it, as for a file that is all hole; or the file's size is unknown,
+        as that of a device without an end, and `limits.STREAM_BYTES` less than what is read.
     """
-    if size is None or size > _PIECE_BYTES:
-        there = _bytes_left(file)
+    there = _bytes_left(file) if size is None or size > _PIECE_BYTES else 0
+    if there:
         limits.check_free(there if size is None else min(size, there), what)
     pieces: list[bytes] = []
     found = 0
@@ -103,6 +105,8 @@ def read_within_memory(file: Any, what: str, size: int | None = None) -> bytes:
         found += len(piece)
         if len(pieces) > 1:  # they are joined: that takes as much again
             limits.check_free(found, what)
+            if there is None:
+                limits.STREAM_BYTES.check(found, what)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -113,9 +117,12 @@ def lines_within_memory(file: Any, what: str) -> Iterator[bytes]:
             yield line
             continue
         pieces = [line]
+        is_stream = _bytes_left(file) is None
         while not pieces[-1].endswith(b"\n") and (piece := file.readline(_PIECE_BYTES)):
             pieces.append(piece)
             limits.check_free(len(pieces) * _PIECE_BYTES, what)
+            if is_stream:
+                limits.STREAM_BYTES.check(len(pieces) * _PIECE_BYTES, what)
         yield b"".join(pieces)
 
 
@@ -152,12 +159,14 @@ def _skip(file: Any, size: int) -> int:
     return skipped
 
 
-def _bytes_left(file: Any) -> int:
-    """Of a regular file; 0 where nobody knows."""
+def _bytes_left(file: Any) -> int | None:
+    """From the file's position to its end; None where nobody knows, as of devices, pipes and compressed files."""
     try:
-        return max(0, os.fstat(file.fileno()).st_size - file.tell())
+        status = os.fstat(file.fileno())
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0  # also of files that are made as they are read
     except (OSError, AttributeError):
-        return 0
+        size = getattr(file, "size", None) or 0  # a file of an object store
+    return max(0, size - file.tell()) if size else None
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -70,6 +70,9 @@ REPEATED_BYTES = Limit(
     "DTF_MAX_REPEATED_BYTES", 1 << 30, "what a constant's shape stands for beyond its values; also in all of a graph"
 )
 DECOMPRESSED_BYTES = Limit("DTF_MAX_DECOMPRESSED_BYTES", 1 << 30, "one decompressed string, record, or block of a file")
+STREAM_BYTES = Limit(
+    "DTF_MAX_STREAM_BYTES", 1 << 30, "one string, line or record of a device, a pipe or a compressed file"
+)
 IMAGE_ELEMENTS = Limit("DTF_MAX_IMAGE_ELEMENTS", 1 << 29, "height x width x channels x frames of an image file")
 CHECKPOINT_SHARDS = Limit("DTF_MAX_CHECKPOINT_SHARDS", 100_000, "data files that the index of a checkpoint declares")
 SESSIONS = Limit("DTF_MAX_SESSIONS", 10_000, "sessions that one task serves at a time")
@@ -83,8 +86,8 @@ FUNCTION_DEPTH = Limit("DTF_MAX_FUNCTION_DEPTH", 1000, "calls of functions insid
 INLINED_NODES = Limit("DTF_MAX_INLINED_NODES", 50_000, "nodes of bodies that take the place of their calls in a graph")
 
 ALL = (
-    MESSAGE_BYTES, TENSOR_BYTES, REPEATED_BYTES, DECOMPRESSED_BYTES, IMAGE_ELEMENTS, CHECKPOINT_SHARDS, SESSIONS,
-    SESSIONS_PER_PEER, SHARED_GRAPHS, FUNCTION_DEPTH, INLINED_NODES,
+    MESSAGE_BYTES, TENSOR_BYTES, REPEATED_BYTES, DECOMPRESSED_BYTES, STREAM_BYTES, IMAGE_ELEMENTS, CHECKPOINT_SHARDS,
+    SESSIONS, SESSIONS_PER_PEER, SHARED_GRAPHS, FUNCTION_DEPTH, INLINED_NODES,
 )  # fmt: skip
 
 _LOOKED_AT_FROM_BYTES = 1 << 28

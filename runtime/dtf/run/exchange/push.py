@@ -40,7 +40,7 @@ from dtf.wire.pb import attr_value_pb2, graph_pb2
 if TYPE_CHECKING:
     from dtf.run.worker.worker_session import RegisteredGraph, WorkerSession
 
-__all__ = ["PreparedStep", "PushedSteps", "dead_fetch"]
+__all__ = ["PreparedStep", "PushedSteps", "dead_fetch", "unmade_fetch"]
 
 _PUSHES_REMEMBERED = 64
 _AGREEMENTS_MAX = 8
@@ -324,9 +324,19 @@ def _give(values: Sequence[Value], keys: Sequence[str], rest: Rest | None, done:
             done(error=dead_fetch(parse_key(key).tensor_name))
             return
         if value is _UNMADE:
-            done(error=errors.InternalError.of(f"The step did not produce {key}"))
+            done(error=unmade_fetch(key))
             return
     done(PreparedResult([shown(value) for value in values], rest))
+
+
+def unmade_fetch(key: str) -> errors.InvalidArgumentError:
+    """The error for a fetched tensor that has no value under its rendezvous key when the step is over."""
+    parts = key.split(";")
+    name = printable(parts[3] if len(parts) == 5 else key)
+    return errors.InvalidArgumentError.of(
+        f"Retval[0] does not have value. No operation made {name} during the step; a value inside a loop can be "
+        "fetched only behind the loop's Exit."
+    )
 
 
 def dead_fetch(name: str) -> errors.InvalidArgumentError:

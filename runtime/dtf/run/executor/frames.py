@@ -88,6 +88,7 @@ class FrameProgram:
         self.input_counts = [len(each.inputs) for each in instructions]
         self.waiting_for = [len(each.inputs) + len(each.controls) for each in instructions]
         self.roots = [index for index, count in enumerate(self.waiting_for) if count == 0]
+        self._check_frames()
 
     def begin(self, step: StepContext, done: Callable[[errors.OpError | None], None]) -> _FrameRun:
         return _FrameRun(self, step, done)
@@ -99,6 +100,59 @@ class FrameProgram:
             inputs += [f"^{self.instructions[source].name}" for source in each.controls]
             lines.append(f"{each.name} = {each.op}({', '.join(inputs)})")
         return "\n".join(lines)
+
+
+    def _check_frames(self) -> None:
+        """Walks from the roots along all edges. A node whose inputs are in different frames would never be ready.
+
+        Raises:
+          InvalidArgumentError: there is such a node, an Exit outside of all loops, or an Enter without a frame.
+        """
+        outermost = _StaticFrame("", None)
+        frames = dict.fromkeys(self.roots, outermost)
+        pending = list(self.roots)
+        while pending:
+            source = pending.pop()
+            frame = self._frame_behind(source, frames[source])
+            consumers = [each[1] for each in self.data_edges[source]] + [each[0] for each in self.control_edges[source]]
+            for consumer in consumers:
+                known = frames.get(consumer)
+                if known is None:
+                    frames[consumer] = frame
+                    pending.append(consumer)
+                elif known is not frame:
+                    node = self.instructions[consumer]
+                    message = (
+                        f"{node.name} has inputs from different frames: {self.instructions[source].name} is in "
+                        f"{frame}, another input is in {known}"
+                    )
+                    raise with_node(errors.InvalidArgumentError.of(message), node.node)
+
+    def _frame_behind(self, index: int, frame: _StaticFrame) -> _StaticFrame:
+        """The frame of the consumers of a node."""
+        node = self.instructions[index].node
+        if self.kinds[index] == _ENTER:
+            name = node.attr("frame_name").decode(errors="replace")
+            if not name:
+                raise with_node(errors.InvalidArgumentError.of("The frame of an Enter must have a name"), node)
+            return frame.inner.setdefault(name, _StaticFrame(name, frame))
+        if self.kinds[index] == _EXIT:
+            if frame.outer is None:
+                raise with_node(errors.InvalidArgumentError.of("An Exit is in no loop: no Enter leads to it"), node)
+            return frame.outer
+        return frame
+
+
+class _StaticFrame:
+    """A frame as the graph has it: a loop in a loop, however often it runs."""
+
+    def __init__(self, name: str, outer: _StaticFrame | None) -> None:
+        self.name = name
+        self.outer = outer
+        self.inner: dict[str, _StaticFrame] = {}
+
+    def __str__(self) -> str:
+        return f"the frame {self.name!r}" if self.name else "no frame"
 
 
 @dataclass(slots=True)
@@ -340,10 +394,7 @@ class _FrameRun:
             self._enter(index, frame, iteration, outputs[0])
         elif kind == _EXIT:
             if not is_dead:
-                if frame.parent is None or frame.parent_iteration is None:
-                    message = "An Exit is in no loop: no Enter leads to it"
-                    self._fail(self._program.instructions[index], errors.InvalidArgumentError.of(message))
-                    return
+                assert frame.parent is not None and frame.parent_iteration is not None
                 self._deliver(index, frame.parent, frame.parent_iteration, outputs, False)
             elif iteration.number == frame.latest:
                 frame.dead_exits.append(index)

@@ -17,10 +17,12 @@ from dtf.run.lib.number_text import number_of
 from dtf.run.state.lookup_tables import LookupTable
 from dtf.run.state.resources import ResourceHandle
 from dtf.run.value_types import Scalar
-from dtf.wire import errors, filesystems
+from dtf.wire import errors, filesystems, limits
 from dtf.wire.files import file_errors, read_within_memory
 
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
+_LINE_BYTES = 64
+"""The memory that a line takes beside its characters, at least."""
 
 
 @kernel("HashTable", "HashTableV2", stateful=True)
@@ -112,7 +114,9 @@ def _(node: KernelNode) -> Function:
         table = resource_of(step, handle, LookupTable)
         path = filename.item().decode()
         with file_errors(path), filesystems.open(path, "rb") as file:
-            lines = read_within_memory(file, path).splitlines()[skipped:]
+            text = read_within_memory(file, path)
+        limits.check_free(text.count(b"\n") * _LINE_BYTES, path)
+        lines = text.splitlines()[skipped:]
         if most >= 0:
             if len(lines) < most:
                 raise errors.InvalidArgumentError.of(

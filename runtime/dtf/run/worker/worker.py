@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from dtf.run.durability.once import StepRecords
 from dtf.run.exchange.collective_groups import Collectives, GroupLeader
-from dtf.run.exchange.push import PushedSteps
+from dtf.run.exchange.push import PushedSteps, unmade_fetch
 from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous, parse_key
 from dtf.run.executor.executor import Executor
 from dtf.run.executor.step import as_derived
@@ -471,7 +471,7 @@ class LocalWorker:
                 try:
                     values = {key: shown(table.take(key)) for key in recv_keys}
                 except KeyError as missing:
-                    error = errors.InternalError.of(f"The step did not produce {missing.args[0]}")
+                    error = unmade_fetch(missing.args[0])
                 except errors.OpError as aborted:
                     error = aborted
             if error is not None:
