@@ -66,7 +66,7 @@ class MultivariateNormalDiag(Distribution):
     def _event_shape_tensor(self) -> Any:
         return tf.shape(self.loc)[-1:]
 
-    def _sample_n(self, n: Any, seed: int | None) -> Any:
+    def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         return self._elements.sample(n, seed)
 
     def _log_prob(self, x: Any) -> Any:

@@ -253,7 +253,7 @@ class Distribution:
     def _event_shape_tensor(self) -> Any:
         return []
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
     def _missing(self, *_: Any) -> Any:

@@ -101,7 +101,7 @@ class Normal(_OfTwo):
         """The standard deviation."""
         return self._second
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         return random_normal(self._whole(n), 0.0, 1.0, self._dtype, seed) * self.scale + self.loc
 
     def _z(self, x: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class Laplace(_OfTwo):
         """The mean distance from the median."""
         return self._second
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         low = np.nextafter(self._dtype.as_numpy_dtype(-1.0), self._dtype.as_numpy_dtype(0.0))
         drawn = random_uniform(self._whole(n), low, 1.0, self._dtype, seed)
         return self.loc - self.scale * sign(drawn) * log1p(-abs(drawn))
@@ -200,7 +200,7 @@ class Uniform(_OfTwo):
         with self._scope(name):
             return self.high - self.low
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         return self.low + self.range() * random_uniform(self._whole(n), dtype=self._dtype, seed=seed)
 
     def _prob(self, x: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ class Gamma(_OfTwo):
         """The inverse scale."""
         return self._second
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         return random_gamma([n], self.concentration * self._ones(), self.rate * self._ones(), self._dtype, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -292,7 +292,7 @@ class Exponential(Gamma):
         self._first = ones([], self._second.dtype)
         self._begin(self._second.dtype, FULLY_REPARAMETERIZED, given)
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         low = np.finfo(self._dtype.as_numpy_dtype).tiny
         return -log(random_uniform(self._whole(n), low, 1.0, self._dtype, seed)) / self.rate
 
@@ -325,7 +325,7 @@ class Beta(_OfTwo):
         """The sum of both."""
         return self._first + self._second
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         one = random_gamma([n], self._first * self._ones(), dtype=self._dtype, seed=seed)
         other = random_gamma([n], self._second * self._ones(), dtype=self._dtype, seed=seed)
         return one / (one + other)
@@ -390,7 +390,7 @@ class StudentT(_OfTwo):
         """The factor of the deviation."""
         return self._scale
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         normal = random_normal(self._whole(n), dtype=self._dtype, seed=seed)
         df = self._df * self._ones()
         drawn = random_gamma([n], 0.5 * df, 0.5, self._dtype, seed)
@@ -464,7 +464,7 @@ class Dirichlet(Distribution):
     def _event_shape_tensor(self) -> Tensor:
         return shape_of(self._concentration)[-1:]
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         drawn = random_gamma([n], self._concentration, dtype=self._dtype, seed=seed)
         return drawn / reduce_sum(drawn, -1, keepdims=True)
 

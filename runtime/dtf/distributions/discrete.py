@@ -83,7 +83,7 @@ class Bernoulli(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return shape_of(self._logits)
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         drawn = random_uniform(concat([[n], shape_of(self._probs)], 0), dtype=self._probs.dtype, seed=seed)
         return cast(drawn < self._probs, self._dtype)
 
@@ -151,7 +151,7 @@ class Categorical(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return shape_of(self._logits)[:-1]
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         flat = self._logits if self._logits.shape.ndims == 2 else reshape(
             self._logits, concat([[-1], [self.event_size]], 0)
         )
@@ -229,7 +229,7 @@ class Multinomial(Distribution):
     def _event_shape_tensor(self) -> Tensor:
         return shape_of(self._probs)[-1:]
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         from dtf.build.ops.functional import map_fn
 
         k = shape_of(self._probs)[-1]
@@ -310,7 +310,7 @@ class DirichletMultinomial(Distribution):
     def _event_shape_tensor(self) -> Tensor:
         return shape_of(self._concentration)[-1:]
 
-    def _sample_n(self, n: Tensor, seed: int | None) -> Tensor:
+    def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
         k = shape_of(self._concentration)[-1]
         draws = cast(self._total_count, dtypes.int32)
         gammas = random_gamma([n], self._concentration, dtype=self._dtype, seed=seed)

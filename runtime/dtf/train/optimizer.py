@@ -29,6 +29,7 @@ from dtf.build.gradients import gradients
 from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
+from dtf.build.ops import state as state_ops
 from dtf.build.ops import ordering, searching, segment
 from dtf.build.partitioned import PartitionedVariable
 from dtf.build.sparse import IndexedSlices, convert_to_tensor_or_indexed_slices
@@ -177,7 +178,10 @@ class Optimizer:
                 train_op = self._finish(update_ops, scope)
             else:
                 with control_dependencies([self._finish(update_ops, "update")]), colocate_with(global_step):
-                    train_op = global_step.assign_add(1, name=scope, read_value=False)
+                    if isinstance(global_step, Tensor):  # the reference tensor of a variable found by its name
+                        train_op = state_ops.assign_add(global_step, 1, name=scope)
+                    else:
+                        train_op = global_step.assign_add(1, name=scope, read_value=False)
         if isinstance(train_op, Tensor):
             train_op = train_op.op
         collection = get_default_graph().get_collection_ref(GraphKeys.TRAIN_OP)

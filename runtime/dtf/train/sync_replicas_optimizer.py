@@ -239,7 +239,8 @@ class SyncReplicasOptimizer(Optimizer):
 
     def _tokens(self, count: int) -> Tensor:
         """`count` times the global step, read after what it depends on."""
-        return filling_ops.fill([count], self._global_step.read_value())
+        step = self._global_step  # a variable, or the reference tensor of one
+        return filling_ops.fill([count], step if isinstance(step, Tensor) else step.read_value())
 
     def _make_chief_init_op(self, accumulators: list[tuple[Any, str]]) -> Operation:
         ready = [self.local_step_init_op]
