@@ -56,7 +56,8 @@ def test_a_tensor_chooses_whether_outputs_are_fed_back(name):
         session.run(tf.global_variables_initializer())
         for value, wanted in ((True, fed), (False, read)):
             found, expected = session.run([chosen, wanted], {chooses: value})
-            for one, other in zip(tf.contrib.framework.nest.flatten(found), tf.contrib.framework.nest.flatten(expected)):
+            flatten = tf.contrib.framework.nest.flatten
+            for one, other in zip(flatten(found), flatten(expected), strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-5)
 
 

@@ -29,8 +29,8 @@ from dtf.build.gradients import gradients
 from dtf.build.graph import GraphKeys
 from dtf.build.ops import array as array_ops
 from dtf.build.ops import math as math_ops
-from dtf.build.ops import state as state_ops
 from dtf.build.ops import ordering, searching, segment
+from dtf.build.ops import state as state_ops
 from dtf.build.partitioned import PartitionedVariable
 from dtf.build.sparse import IndexedSlices, convert_to_tensor_or_indexed_slices
 from dtf.build.tensor import Operation, Tensor

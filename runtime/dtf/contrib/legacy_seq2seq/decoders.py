@@ -75,9 +75,7 @@ def embedding_rnn_decoder(
             tf.convert_to_tensor(output_projection[0], dtype=dtype).get_shape().assert_is_compatible_with(
                 [None, num_symbols]
             )
-            tf.convert_to_tensor(output_projection[1], dtype=dtype).get_shape().assert_is_compatible_with(
-                [num_symbols]
-            )
+            tf.convert_to_tensor(output_projection[1], dtype=dtype).get_shape().assert_is_compatible_with([num_symbols])
         embedding = tf.get_variable("embedding", [num_symbols, embedding_size])
         loop = embed_greatest(embedding, output_projection, update_embedding_for_previous) if feed_previous else None
         inputs = [tf.nn.embedding_lookup(embedding, each) for each in decoder_inputs]
