@@ -111,7 +111,7 @@ class ExternalOptimizerInterface:
         packed: list[tuple[float, float]] = []
         for var in self._vars:
             shape = var.get_shape().as_list()
-            low, high = bounds[var] if var in bounds else (-np.inf, np.inf)
+            low, high = bounds.get(var, (-np.inf, np.inf))
             packed += zip(np.broadcast_to(low, shape).flat, np.broadcast_to(high, shape).flat, strict=True)
         return packed
 
