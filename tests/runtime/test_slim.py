@@ -267,3 +267,30 @@ def test_handlers_of_boxes_functions_and_backups_make_items():
     assert found["double"] == 14 and found["kept"] == pytest.approx([0.1])
     with pytest.raises(ValueError, match="expects 4 keys"):
         decoder.BoundingBox(["a"])
+
+
+def test_inception_networks_have_their_endpoints_and_variables():
+    from dtf.contrib.slim.nets import inception
+
+    for make, size, count, multiplied in (
+        (inception.inception_v1, 224, 230, {}),
+        (inception.inception_v2, 224, 277, {"depth_multiplier": 0.25}),
+        (inception.inception_v3, 299, 388, {"depth_multiplier": 0.25}),
+    ):
+        with tf.Graph().as_default(), slim.arg_scope(inception.inception_arg_scope()):
+            logits, end_points = make(tf.zeros([2, size, size, 3]), 10, **multiplied)
+            assert logits.shape.as_list() == end_points["Predictions"].shape.as_list() == [2, 10]
+            assert ("AuxLogits" in end_points) == (make is inception.inception_v3)
+            assert len(tf.global_variables()) == count
+            with pytest.raises(ValueError, match="Unknown final endpoint"):
+                getattr(inception, f"{make.__name__}_base")(tf.zeros([2, 99, 99, 3]), "Mixed_9z", scope="b")
+
+
+def test_a_part_of_an_inception_network_runs():
+    from dtf.contrib.slim.nets import inception
+
+    images = tf.random_uniform([2, 32, 32, 3], seed=1)
+    net, _ = inception.inception_v1_base(images, "Mixed_3b")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(net).shape == (2, 4, 4, 256)

@@ -9,6 +9,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/opt
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -135,7 +136,7 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
         optimizer_kwargs: Any,
     ) -> Any:  # fmt: skip
         try:
-            from scipy import optimize
+            optimize = importlib.import_module("scipy.optimize")
         except ImportError as error:
             raise ImportError("ScipyOptimizerInterface needs scipy: pip install scipy") from error
         constraints = [
