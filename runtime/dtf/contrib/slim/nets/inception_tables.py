@@ -36,12 +36,11 @@ def inception_arg_scope(
     }  # fmt: skip
     normalizer = {"normalizer_fn": slim.batch_norm, "normalizer_params": params} if use_batch_norm else {}
     regularizer = slim.l2_regularizer(weight_decay)
-    with slim.arg_scope([slim.conv2d, slim.fully_connected], weights_regularizer=regularizer):
-        with slim.arg_scope(
-            [slim.conv2d], weights_initializer=slim.variance_scaling_initializer(), activation_fn=activation_fn,
-            **normalizer,
-        ) as scope:  # fmt: skip
-            return scope
+    with slim.arg_scope([slim.conv2d, slim.fully_connected], weights_regularizer=regularizer), slim.arg_scope(
+        [slim.conv2d], weights_initializer=slim.variance_scaling_initializer(), activation_fn=activation_fn,
+        **normalizer,
+    ) as scope:  # fmt: skip
+        return scope
 
 
 def base(
@@ -115,9 +114,7 @@ def with_logits(
 def reduced_kernel(net: Any, size: Iterable[int]) -> list[int]:
     """A kernel of at most the image's size."""
     height, width = net.get_shape().as_list()[1:3]
-    return [
-        want if has is None else min(has, want) for has, want in zip((height, width), size, strict=True)
-    ]
+    return [want if has is None else min(has, want) for has, want in zip((height, width), size, strict=True)]
 
 
 def _layer(net: Any, text: str, depth: Callable[[int], int], padding: str) -> Any:
