@@ -43,7 +43,7 @@ def inception_v1_base(
     lines = _TABLE.strip().splitlines()
     table = "\n".join(lines if include_root_block else lines[5:])
     normal = tf.truncated_normal_initializer(0.0, 0.01)
-    with tf.variable_scope(scope, "InceptionV1", [inputs]):
+    with tf.variable_scope(scope, "InceptionV1", [inputs]):  # noqa: SIM117
         with slim.arg_scope([slim.conv2d, slim.fully_connected], weights_initializer=normal):
             return inception_tables.base(table, inputs, final_endpoint, int, "SAME")
 
@@ -54,7 +54,7 @@ def inception_v1(
     scope: str = "InceptionV1", global_pool: bool = False,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """(logits [batch, num_classes], the outputs by name) of images [batch, 224, 224, 3]."""
-    with tf.variable_scope(scope, "InceptionV1", [inputs], reuse=reuse) as own:
+    with tf.variable_scope(scope, "InceptionV1", [inputs], reuse=reuse) as own:  # noqa: SIM117
         with slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training):
             net, end_points = inception_v1_base(inputs, scope=own)
             names = ("AvgPool_0a_7x7", "Dropout_0b", "Conv2d_0c_1x1")

@@ -75,7 +75,7 @@ def inception_v2(
     spatial_squeeze: bool = True, reuse: Any = None, scope: str = "InceptionV2", global_pool: bool = False,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """(logits [batch, num_classes], the outputs by name) of images [batch, 224, 224, 3]."""
-    with tf.variable_scope(scope, "InceptionV2", [inputs], reuse=reuse) as own:
+    with tf.variable_scope(scope, "InceptionV2", [inputs], reuse=reuse) as own:  # noqa: SIM117
         with slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training):
             net, end_points = inception_v2_base(
                 inputs, min_depth=min_depth, depth_multiplier=depth_multiplier, scope=own

@@ -75,14 +75,14 @@ def inception_v3(
     Args:
       create_aux_logits: whether `AuxLogits`, the logits of the second classifier, are among the outputs.
     """
-    with tf.variable_scope(scope, "InceptionV3", [inputs], reuse=reuse) as own:
+    with tf.variable_scope(scope, "InceptionV3", [inputs], reuse=reuse) as own:  # noqa: SIM117
         with slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training):
             net, end_points = inception_v3_base(
                 inputs, min_depth=min_depth, depth_multiplier=depth_multiplier, scope=own
             )
             if create_aux_logits and num_classes:
                 end_points["AuxLogits"] = _auxiliary(
-                    end_points["Mixed_6e"], num_classes, lambda filters: max(int(filters * depth_multiplier), min_depth),
+                    end_points["Mixed_6e"], num_classes, lambda count: max(int(count * depth_multiplier), min_depth),
                     spatial_squeeze,
                 )  # fmt: skip
             names = ("AvgPool_1a_8x8", "Dropout_1b", "Conv2d_1c_1x1")
@@ -97,7 +97,7 @@ inception_v3.default_image_size = 299  # type: ignore[attr-defined]
 
 def _auxiliary(net: Any, num_classes: int, depth: Callable[[int], int], spatial_squeeze: bool) -> Any:
     normal = tf.truncated_normal_initializer
-    with slim.arg_scope([slim.conv2d, slim.max_pool2d, slim.avg_pool2d], stride=1, padding="SAME"):
+    with slim.arg_scope([slim.conv2d, slim.max_pool2d, slim.avg_pool2d], stride=1, padding="SAME"):  # noqa: SIM117
         with tf.variable_scope("AuxLogits"):
             net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope="AvgPool_1a_5x5")
             net = slim.conv2d(net, depth(128), [1, 1], scope="Conv2d_1b_1x1")

@@ -15,7 +15,7 @@ __all__ = ["overfeat", "overfeat_arg_scope"]
 
 def overfeat_arg_scope(weight_decay: float = 0.0005) -> Any:
     """The defaults of its layers."""
-    with slim.arg_scope(
+    with slim.arg_scope(  # noqa: SIM117
         [slim.conv2d, slim.fully_connected], activation_fn=tf.nn.relu,
         weights_regularizer=slim.l2_regularizer(weight_decay), biases_initializer=tf.zeros_initializer(),
     ):  # fmt: skip
