@@ -8,9 +8,10 @@ from __future__ import annotations
 from dtf import late
 
 _PARTS = (
-    "compiler crf cudnn_rnn data distributions estimator feature_column framework image layers learn "
-    "legacy_seq2seq linalg lookup losses metrics opt predictor rnn seq2seq session_bundle signal slim staging "
-    "summary tensorboard tfprof tpu training util"
+    "checkpoint cluster_resolver compiler crf cudnn_rnn data deprecated distributions estimator factorization "
+    "feature_column framework image layers learn legacy_seq2seq linalg lookup losses metrics mixed_precision nn opt "
+    "predictor rnn saved_model seq2seq session_bundle signal slim sparsemax staging stateless summary tensorboard "
+    "tfprof tpu training util"
 )
-_NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()}
+_NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()} | {"keras": "dtf.keras"}
 __getattr__, __dir__ = late.names(globals(), {}, _NAMESPACES)

@@ -37,7 +37,7 @@ Mixed_5c: 0a_1x1 384 | 0a_1x1 192, 0b_3x3 384 | 0a_1x1 48, 0b_3x3 128 | max 0a_3
 
 
 def inception_v1_base(
-    inputs: Any, final_endpoint: str = "Mixed_5c", scope: str = "InceptionV1", include_root_block: bool = True
+    inputs: Any, final_endpoint: str = "Mixed_5c", scope: Any = "InceptionV1", include_root_block: bool = True
 ) -> tuple[Any, dict[str, Any]]:
     """(the output at `final_endpoint`, the outputs by name) of images [batch, 224, 224, 3]."""
     lines = _TABLE.strip().splitlines()
