@@ -118,7 +118,7 @@ class UnionResolver(ClusterResolver):
         for resolver in self._resolvers:
             spec = resolver.cluster_spec()
             for job in spec.jobs:
-                jobs.setdefault(job, []).extend(spec.job_tasks(job))
+                jobs.setdefault(job, []).extend(filter(None, spec.job_tasks(job)))
         return tf.train.ClusterSpec(jobs)
 
 
