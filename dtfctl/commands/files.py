@@ -14,6 +14,8 @@ from dtfctl.commands.frame import (
     tell_troubles,
 )
 
+_MODULES_MAX = 50
+_MODULE_BYTES_MAX = 1 << 20
 ENGINE_TEXTS = ["slurm", "kubernetes", "jobset", "tfjob", "supervisor", "containerfile"]
 
 
@@ -168,7 +170,7 @@ def _fitting(trainer: str, path: str) -> str:
             fail(ERROR, f"{trainer}: not a file of at most 16 MB")
         with tokenize.open(trainer) as file:
             source = file.read()
-        found = flags_of(source)
+        found = flags_of(source, *_own_modules(trainer, source))
     except OSError as error:
         fail(ERROR, f"{trainer}: {error.strerror}")
     except (RecursionError, MemoryError):  # the parser's own stack
@@ -180,3 +182,28 @@ def _fitting(trainer: str, path: str) -> str:
         advice = f"python -m dtf.check {trainer} says how to fix it"
         fail(ERROR, f"{trainer}:{line}: {getattr(error, 'msg', error)}; {advice}")
     return cluster_file(os.path.relpath(trainer, os.path.dirname(os.path.abspath(path))), found)
+
+
+def _own_modules(trainer: str, source: str) -> list[str]:
+    """The texts of modules beside a program that it imports, also by others. What cannot be read is skipped."""
+    import os
+    import tokenize
+
+    from dtfctl.checks.definitions import definitions_of
+
+    folder = os.path.dirname(os.path.abspath(trainer))
+    texts: dict[str, str] = {}
+    waiting = definitions_of(source).imports
+    while waiting and len(texts) < _MODULES_MAX:
+        stem = os.path.join(folder, *waiting.pop(0).split("."))
+        for path in (f"{stem}.py", os.path.join(stem, "__init__.py")):
+            if path in texts or not os.path.isfile(path) or os.path.getsize(path) > _MODULE_BYTES_MAX:
+                continue
+            try:
+                with tokenize.open(path) as file:
+                    text = file.read()
+                waiting += definitions_of(text).imports
+            except (OSError, SyntaxError, ValueError, LookupError, RecursionError, MemoryError):
+                continue
+            texts[path] = text
+    return list(texts.values())
