@@ -12,6 +12,7 @@ import click
 
 from dtfctl import hints
 from dtfctl.commands import (
+    checkpoints,
     curves,
     figures,
     files,
@@ -82,5 +83,8 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
     context.obj = Options(state_dir, debug)
 
 
-for room in (lifecycle, inspect, curves, figures, tracing, logs, page, tasks, files, keys, hosts, manual, synonyms):
+for room in (
+    *(lifecycle, inspect, curves, checkpoints, figures, tracing, logs, page, tasks, files, keys, hosts, manual),
+    synonyms,
+):
     room.add_to(commands)

@@ -194,7 +194,10 @@ SETTINGS = {
         values.ADDRESS, "The address by which the other tasks reach a task; by default its host's."
     ),
     "cluster_spec": Key(
-        values.word("full", "sparse"), "Whether a task knows all addresses, or its own and those of the ps.", "full"
+        values.word("full", "sparse", "elastic"),
+        "Whether a task knows all addresses, or its own and those of the ps; elastic: all, and it runs on when others "
+        "than the ps join or leave (servers of dtf).",
+        "full",
     ),
     "tensorflow": Key(
         values.word(INSTALLED, DTF),

@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 
 from dtfctl import hints
 from dtfctl.plan import expand
-from dtfctl.values.plan import SPARSE, ClusterPlan, HostPlan, JobPlan, Place, Task, differences, unreachable_task
+from dtfctl.values.plan import (
+    ELASTIC,
+    SPARSE,
+    ClusterPlan,
+    HostPlan,
+    JobPlan,
+    Place,
+    Task,
+    differences,
+    unreachable_task,
+)
 from dtfctl.values.word import Word
 
 _AT_ONCE = ("restart", "readiness", "liveness", "preemption", "grace_period_s", "stop_signal", "logs")
@@ -94,12 +104,13 @@ def _why_restart(
     inherited: Callable[[Task], Mapping[str, str]],
     news: _Told,
 ) -> Iterator[str]:
+    former, task = _without_others(former, task)
     moves = former.host.name != task.host.name
     if moves:
         yield f"it moves from {former.host.name} to {task.host.name}"
     told = news.of(former, task)
     if told:
-        avoid = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: sparse may avoid this)"
+        avoid = "" if task.settings.cluster_spec == SPARSE else " (cluster_spec: elastic or sparse may avoid this)"
         yield f"its ClusterSpec changes: {', '.join(told)}{avoid}"
     if moves:
         # All else is another there as a matter of course.
@@ -125,6 +136,20 @@ def _why_restart(
             yield f"its {what} {verb}"
     if not told and old.addresses.get(former.name) != new.addresses.get(task.name):
         yield f"its address changes to {new.addresses.get(task.name, 'none')}"
+
+
+def _without_others(former: Task, task: Task) -> tuple[Task, Task]:
+    """Two lives of an elastic task, as they differ for it: the tasks that join and leave are no news to it, the ps are.
+    A process is given all addresses when it starts.
+    """
+    if former.settings.cluster_spec != ELASTIC or task.settings.cluster_spec != ELASTIC:
+        return former, task
+    return _sparse(former), _sparse(task)
+
+
+def _sparse(task: Task) -> Task:
+    settings = replace(task.settings, cluster_spec=SPARSE)
+    return replace(task, job=replace(task.job, overrides={**task.job.overrides, task.index: settings}))
 
 
 class _Told:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dtfctl.plan import shell_line
-from dtfctl.values.plan import DTF, SLURM, SPARSE, TLS, TLS_VARIABLES, ClusterPlan, Task
+from dtfctl.values.plan import DTF, ELASTIC, SLURM, SPARSE, TLS, TLS_VARIABLES, ClusterPlan, Task
 
 PLACEHOLDERS = (
     "name",
@@ -69,8 +69,8 @@ def cluster_spec(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) ->
 
 
 def is_told_of(task: Task, other: Task) -> bool:
-    """Whether the address of `other` is in the ClusterSpec of `task`."""
-    is_full = task.settings.cluster_spec != SPARSE
+    """Whether `task` must know the address of `other`."""
+    is_full = task.settings.cluster_spec not in (ELASTIC, SPARSE)
     return other.job.is_member and (is_full or other.job.name == "ps" or other.name == task.name)
 
 

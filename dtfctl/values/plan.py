@@ -31,6 +31,7 @@ SUCCESS_RULES = (ALL, ANY, FIRST)
 
 FULL = "full"
 SPARSE = "sparse"
+ELASTIC = "elastic"
 
 INSTALLED = "installed"
 DTF = "dtf"

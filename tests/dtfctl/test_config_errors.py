@@ -567,7 +567,7 @@ MALFORMED = {
     ),
     "a spec": (
         HEAD + "cluster_spec: sparce\njobs: {a: 1}",
-        'c.yaml:2:15: "cluster_spec" must be full or sparse, not "sparce" (did you mean "sparse"?)',
+        'c.yaml:2:15: "cluster_spec" must be full, sparse or elastic, not "sparce" (did you mean "sparse"?)',
     ),
     "security": (
         HEAD + "security: ssl\njobs: {a: 1}",

@@ -7,12 +7,15 @@ import signal
 
 import pytest
 
+from dtfctl.plan import expand
 from dtfctl.plan.diff import Given, between, scaled
 from dtfctl.values.hosts import HostStatus
 from tests.dtfctl.fakes import CLUSTER, World, addresses_of, plan_of
 
-MUST_KNOW = "its ClusterSpec changes: ps:1 was added, worker:1 was removed (cluster_spec: sparse may avoid this)"
+AVOIDED = "(cluster_spec: elastic or sparse may avoid this)"
+MUST_KNOW = f"its ClusterSpec changes: ps:1 was added, worker:1 was removed {AVOIDED}"
 SPARSE = CLUSTER + "cluster_spec: sparse\n"
+ELASTIC = CLUSTER + "cluster_spec: elastic\n"
 
 
 @pytest.fixture
@@ -202,8 +205,9 @@ def test_preemptions_do_not_use_up_the_attempts(make_world):
 # -- another number of tasks, another file
 
 
-def test_with_sparse_specs_workers_come_and_go_without_anybody_restarting(make_world):
-    world = make_world(SPARSE)
+@pytest.mark.parametrize("text", [SPARSE, ELASTIC], ids=["sparse", "elastic"])
+def test_with_sparse_or_elastic_specs_workers_come_and_go_without_anybody_restarting(make_world, text):
+    world = make_world(text)
     plan = world.supervisor.run.plan
     assert apply(world, scaled(plan, "worker", 4)) == [
         "start worker:2 added: worker has 4 tasks, before 2",
@@ -220,9 +224,21 @@ def test_with_sparse_specs_workers_come_and_go_without_anybody_restarting(make_w
     assert world.supervisor.run.former is None
 
 
+def test_an_elastic_task_is_given_all_addresses_when_it_starts_and_restarts_for_another_ps(make_world):
+    world = make_world(ELASTIC)
+    apply(world, scaled(world.supervisor.run.plan, "worker", 3))
+    plan, addresses = world.supervisor.run.plan, world.supervisor.run.addresses
+    for task in plan.tasks():
+        assert len(expand.cluster_spec(plan, task, addresses)["worker"]) == 3
+    must = "its ClusterSpec changes: ps:1 was added (cluster_spec: elastic or sparse may avoid this)"
+    assert [line for line in apply(world, scaled(plan, "ps", 2)) if line.startswith("restart")] == [
+        f"restart {name} {must}" for name in ("ps:0", "worker:0", "worker:1", "worker:2")
+    ]
+
+
 def test_with_full_specs_everybody_must_know_of_a_new_worker_and_the_plan_says_why(make_world):
     world = make_world()
-    must = "its ClusterSpec changes: worker:2 was added (cluster_spec: sparse may avoid this)"
+    must = "its ClusterSpec changes: worker:2 was added (cluster_spec: elastic or sparse may avoid this)"
     assert apply(world, scaled(world.supervisor.run.plan, "worker", 3)) == [
         f"restart ps:0 {must}",
         f"restart worker:0 {must}",

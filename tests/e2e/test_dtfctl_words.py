@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,11 @@ def test_a_new_folder_trains_within_three_commands_and_says_what_to_do_next(tmp_
     assert points[0] == "run,tag,step,time,value" and len(points) > 20
     assert "loss" in cluster.run("plot", "--list").stdout
     assert 'no scalar is called "los"' in cluster.run("plot", "los", status=4).stderr
+    listed = json.loads(cluster.run("checkpoints", "-o", "json").stdout)
+    assert listed[-1]["step"] == 300 and listed[-1]["standing"] == "newest"
+    assert "model.ckpt-300: whole" in cluster.run("checkpoints", "verify").stdout
+    assert "kept model.ckpt-300: one of the newest 1" in cluster.run("checkpoints", "prune", "--keep", "1").stdout
+    assert '"lst" is none of list, verify' in cluster.run("checkpoints", "t", "lst", status=2).stderr
 
 
 SHELLS = {

@@ -12,7 +12,7 @@ pytestmark = needs_tensorflow
 
 
 def test_our_op_contracts_are_tensorflows():
-    names = [name for name in opdef.names() if not name.startswith("WorkQueue")]  # dtf's own
+    names = [name for name in opdef.names() if not name.startswith(("SaveIncrement", "WorkQueue"))]  # dtf's own
     script = str(ROOT / "tests" / "interop" / "opdef_lines.py")
     done = subprocess.run([PYTHON, script, "--json", *names], stdout=subprocess.PIPE, text=True, check=True)
     theirs = json.loads(done.stdout)

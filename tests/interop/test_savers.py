@@ -11,9 +11,10 @@ import pytest
 
 import dtf as tf
 from dtf import train
+from dtf.wire.increments import compact, opened
 from tests.interop import meta_graph_programs as programs
 from tests.interop import table_programs
-from tests.interop.tensorflow_process import needs_tensorflow
+from tests.interop.tensorflow_process import needs_tensorflow, run
 
 pytestmark = needs_tensorflow
 
@@ -182,3 +183,26 @@ def test_tables_go_both_ways(tensorflow, tmp_path, who):
         saved = tensorflow.run(program, "save", prefix)
         assert table_programs.load(tf, prefix) == saved
     assert saved[0] == [2, 1, table_programs.COUNT - 1, table_programs.COUNT]
+
+
+def test_tensorflow_reads_a_compacted_increment(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        table = tf.get_variable("table", [4000, 16], initializer=tf.random_uniform_initializer(), use_resource=True)
+        step = table.scatter_add(tf.IndexedSlices(tf.ones([2, 16]), tf.constant([3, 3999])))
+        saver = tf.train.Saver(increments=5, sharded=True)
+        session.run(table.initializer)
+        saver.save(session, str(tmp_path / "model"), 1)
+        session.run(step)
+        prefix = saver.save(session, str(tmp_path / "model"), 2)
+        expected = session.run(table)
+    assert opened(prefix).bases()
+    assert compact(prefix)
+    found = run(
+        """
+        reader = tf.train.load_checkpoint(sys.argv[1])
+        table = reader.get_tensor("table")
+        print(json.dumps([list(reader.get_variable_to_shape_map()), table[[0, 3, 3999], :2].tolist()]))
+        """,
+        prefix,
+    )
+    assert found == [["table"], expected[[0, 3, 3999], :2].tolist()]

@@ -66,6 +66,10 @@ class Saver:
       save_relative_paths: name checkpoints in the state file relative to its folder.
       filename: the default of the ops' file name, for runs without a Saver.
       clock: seconds since the epoch; passed in for tests.
+      increments: so many saves after a whole one are increments: of large tables they have only the rows that have
+        changed since the save before. A restore joins them; checkpoints that others are based on are kept as long.
+        TensorFlow reads an increment after `dtfctl checkpoints compact`. Every ps must be dtf's. An argument of dtf's
+        own.
 
     Raises:
       ValueError: nothing to save, names are not unique, or arguments exclude each other.
@@ -92,11 +96,15 @@ class Saver:
         save_relative_paths: bool = False,
         filename: str | None = None,
         clock: Callable[[], float] | None = None,
+        increments: int = 0,
     ) -> None:
         if defer_build and var_list is not None:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
+        if increments and (write_version != saver_pb2.SaverDef.V2 or saver_def is not None or builder is not None):
+            raise ValueError("increments need ops of their own: they exclude `saver_def`, `builder` and the version V1")
+        self._increments = _Increments(increments) if increments else None
         self._builder = builder
         self._var_list = var_list
         self._reshape = reshape
@@ -159,8 +167,11 @@ class Saver:
             self._restore_sequentially,
             self._write_version,
             self._builder,
+            self._increments is not None,
         )
         self.saver_def = ops.build(self._name, self._filename or "model")
+        if self._increments is not None and ops.base is not None and ops.target is not None:
+            self._increments.base_name, self._increments.target_name = ops.base.name, ops.target.name
         self.saver_def.max_to_keep = self._max_to_keep
         self.saver_def.keep_checkpoint_every_n_hours = self._keep_hours
         _check_saver_def(self.saver_def)
@@ -218,7 +229,10 @@ class Saver:
             folder = filesystems.dirname(prefix)
             remove_abandoned(folder, [os.path.basename(os.fspath(save_path)), state_name])
             try:
-                saved = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
+                feeds = {self.saver_def.filename_tensor_name: prefix}
+                if self._increments is not None:
+                    feeds.update(self._increments.feeds(prefix))
+                saved = sess.run(self.saver_def.save_tensor_name, feeds)
             except (errors.AlreadyExistsError, errors.FailedPreconditionError, errors.NotFoundError) as error:
                 if not filesystems.isdir(folder or "."):
                     raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
@@ -226,8 +240,12 @@ class Saver:
             path = saved.decode() if isinstance(saved, bytes) else str(saved)
             if write_meta_graph:
                 self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
+            if self._increments is not None:
+                self._increments.saved(path)
             if write_state:
                 surplus = self._record(path)
+                if self._increments is not None:
+                    surplus = self._increments.removable(surplus, self.last_checkpoints)
                 update_checkpoint_state(
                     folder, path, self.last_checkpoints, state_name, save_relative_paths=self._save_relative_paths
                 )
@@ -397,6 +415,40 @@ def _step_number(sess: Any, global_step: Any) -> int:
     if hasattr(global_step, "op"):
         return int(sess.run(global_step))
     return int(global_step)
+
+
+class _Increments:
+    """Which saves of one Saver are increments, and which checkpoints they are based on. The Saver's turn guards it."""
+
+    def __init__(self, in_a_row: int) -> None:
+        self.base_name = self.target_name = ""
+        self._in_a_row = in_a_row
+        self._left = 0
+        self._last = ""
+        self._base_of: dict[str, str] = {}
+        self._waiting: list[str] = []
+
+    def feeds(self, prefix: str) -> dict[str, str]:
+        """The values of the save's placeholders."""
+        base = self._last if self._left > 0 and filesystems.dirname(self._last) == filesystems.dirname(prefix) else ""
+        if base == prefix:
+            base = ""
+        self._base_of[prefix] = base
+        return {self.base_name: base, self.target_name: prefix}
+
+    def saved(self, path: str) -> None:
+        self._left = self._left - 1 if self._base_of[path] else self._in_a_row
+        self._last = path
+
+    def removable(self, surplus: Sequence[str], kept: Sequence[str]) -> list[str]:
+        """Of the checkpoints that are not kept, those that no kept one needs."""
+        needed: set[str] = set()
+        for path in kept:
+            while (path := self._base_of.get(path, "")) and path not in needed:
+                needed.add(path)
+        waiting = [*self._waiting, *surplus]
+        self._waiting = [path for path in waiting if path in needed]
+        return [path for path in waiting if path not in needed]
 
 
 def _check_saver_def(saver_def: Any) -> None:

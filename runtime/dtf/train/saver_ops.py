@@ -40,12 +40,17 @@ class SaverOps:
         restore_sequentially: bool,
         version: int,
         builder: Builder | None = None,
+        has_increments: bool = False,
     ) -> None:
         self._builder = builder
         self._saveables = saveables
         self._reshape = reshape
         self._sharded = sharded
         self._restore_sequentially = restore_sequentially
+        self._has_increments = has_increments
+        self.base: Tensor | None = None
+        """Fed with the prefix of the save before, and `target` with that of this one, for increments."""
+        self.target: Tensor | None = None
         self._version: Any = version  # a number, where protobuf's stubs know enumerations only
 
     def build(self, name: str | None, filename: str) -> Any:
@@ -53,6 +58,9 @@ class SaverOps:
         with name_scope(name, "save"):
             default = apply_op("PlaceholderWithDefault", "filename", input=filename, shape=[])
             prefix = apply_op("PlaceholderWithDefault", "Const", input=default, shape=[])
+            if self._has_increments:
+                self.base = apply_op("PlaceholderWithDefault", "increment_base", input="", shape=[])
+                self.target = apply_op("PlaceholderWithDefault", "increment_target", input="", shape=[])
             if self._sharded:
                 shards = self._by_device()
                 saved = self._sharded_save(prefix, shards)
@@ -85,6 +93,8 @@ class SaverOps:
     def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
         if self._builder is not None:
             save = self._builder.save_op(prefix, saveables)
+        elif self.base is not None and self.target is not None:
+            save = _increment_op(prefix, saveables, self.base, self.target)
         else:
             save = save_op(prefix, saveables, self._version)
         return _after([save], prefix, "control_dependency")
@@ -166,6 +176,20 @@ def save_op(prefix: Tensor, saveables: list[SaveableObject], version: int) -> Op
         prefix=prefix,
         tensor_names=[spec.name for spec in specs],
         shape_and_slices=[spec.slice_spec for spec in specs],
+        tensors=[spec.tensor for spec in specs],
+    )
+
+
+def _increment_op(prefix: Tensor, saveables: list[SaveableObject], base: Tensor, target: Tensor) -> Operation:
+    specs = [spec for saveable in saveables for spec in saveable.specs]
+    return apply_op(
+        "SaveIncrement",
+        None,
+        prefix=prefix,
+        tensor_names=[spec.name for spec in specs],
+        shape_and_slices=[spec.slice_spec for spec in specs],
+        base=base,
+        target=target,
         tensors=[spec.tensor for spec in specs],
     )
 

@@ -55,14 +55,20 @@ _HEADER_KEY = b""
 class BundleWriter:
     """Writes one bundle. Nothing stands under the prefix until `finish`; `abandon` leaves nothing behind.
 
+    Args:
+      prefix: the prefix of its files.
+      is_beside: a bundle with one data file is replaced: take other names for the data, so that the old one is whole
+        until the new index is there.
+
     Raises (all methods):
       NotFoundError: the folder does not exist.
       ResourceExhaustedError: the disk is full.
       PermissionDeniedError, UnknownError: the file system refuses otherwise.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, is_beside: bool = False) -> None:
         self.prefix = prefix
+        self._shard, self._shards = (1, 2) if is_beside else (0, 1)
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
         self._aside = f"{prefix}.tempstate{new_token()}"
@@ -124,7 +130,7 @@ class BundleWriter:
         """Makes the bundle visible under its prefix."""
         from dtf.wire.pb import tensor_bundle_pb2
 
-        header = tensor_bundle_pb2.BundleHeaderProto(num_shards=1)
+        header = tensor_bundle_pb2.BundleHeaderProto(num_shards=self._shards)
         header.version.producer = CHECKPOINT
         items = [(_HEADER_KEY, header.SerializeToString())]
         items += [(key, entry.SerializeToString()) for key, entry in sorted(self._entries.items())]
@@ -132,7 +138,9 @@ class BundleWriter:
             with file_errors(self.prefix):
                 _sync_and_close(self._data)
                 with written_aside(index_file(self.prefix), write_table(items)) as index:
-                    filesystems.replace(self._aside, data_file(self.prefix, 0, 1))
+                    filesystems.replace(self._aside, data_file(self.prefix, self._shard, self._shards))
+                    for empty in range(self._shard):
+                        filesystems.open(data_file(self.prefix, empty, self._shards), "wb").close()
                     filesystems.replace(index, index_file(self.prefix))
         except BaseException:
             self.abandon()
@@ -183,7 +191,9 @@ class BundleWriter:
         else:
             dtype = dtypes.variant if _holds_variants(array) else dtypes.string
         return tensor_bundle_pb2.BundleEntryProto(
-            dtype=cast(Any, dtype.as_datatype_enum), shape=TensorShape(list(shape)).as_proto()
+            dtype=cast(Any, dtype.as_datatype_enum),
+            shape=TensorShape(list(shape)).as_proto(),
+            shard_id=self._shard,
         )
 
 
@@ -334,6 +344,14 @@ class BundleReader:
 
         stored = [extents_from_proto(proto) for proto in entry.slices]
         return put_together(f"{name} in checkpoint {self.prefix}", dtype, full_shape, extents, stored, read_part)
+
+    def stored_parts(self, name: str) -> list[Extents]:
+        """The parts of a partitioned variable that the bundle has; none of a whole tensor. Raises NotFoundError."""
+        return [extents_from_proto(proto) for proto in self._entry(name.encode()).slices]
+
+    def bases(self) -> list[str]:
+        """The checkpoints that this one needs: none. An increment has some."""
+        return []
 
     def _entry(self, key: bytes) -> Any:
         try:

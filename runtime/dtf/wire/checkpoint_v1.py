@@ -18,8 +18,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtf.wire import codec, dtypes, errors, filesystems
-from dtf.wire.checkpoint import BundleReader, index_file, is_storable, no_such_checkpoint
+from dtf.wire.checkpoint import index_file, is_storable, no_such_checkpoint
 from dtf.wire.files import error_of, file_errors, write_atomically
+from dtf.wire.increments import opened
 from dtf.wire.index_table import read_table, write_table
 from dtf.wire.tensor_shape import TensorShape, is_possible
 from dtf.wire.tensor_slices import (
@@ -44,6 +45,7 @@ class Checkpoint(Protocol):
     def read(self, name: str) -> np.ndarray: ...
     def read_slice(self, name: str, extents: Extents) -> np.ndarray: ...
     def is_whole(self) -> bool: ...
+    def bases(self) -> list[str]: ...
 
 
 def open_checkpoint(prefix: str) -> Checkpoint:
@@ -55,7 +57,7 @@ def open_checkpoint(prefix: str) -> Checkpoint:
     """
     if not filesystems.exists(index_file(prefix)) and v1_files(prefix):
         return TableReader(prefix)
-    return BundleReader(prefix)
+    return opened(prefix)
 
 
 def write_v1(path: str, parts: Sequence[tuple[str, Sequence[int], Extents, np.ndarray]]) -> None:
@@ -158,6 +160,10 @@ class TableReader:
     def shape(self, name: str) -> TensorShape:
         """The whole shape of a tensor. Raises NotFoundError."""
         return TensorShape(self._tensor(name).shape)
+
+    def bases(self) -> list[str]:
+        """As BundleReader's."""
+        return []
 
     def is_whole(self) -> bool:
         """Whether all values are there."""

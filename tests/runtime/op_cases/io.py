@@ -30,6 +30,17 @@ def what_is_saved_must_be_restored():
         np.testing.assert_array_equal(found[2], values[1:])
 
 
+def an_increment_without_a_base_must_be_whole():
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        prefix = os.path.join(folder, "model")
+        save = tf.raw_ops.SaveIncrement(
+            prefix=prefix, tensor_names=["w"], shape_and_slices=[""], base="", target=prefix, tensors=[doubles(3, 2)]
+        )
+        with tf.control_dependencies([save]):
+            restored = io.restore_v2(prefix, ["w"], [""], [tf.float64])
+        np.testing.assert_array_equal(evaluate(*restored)[0], doubles(3, 2))
+
+
 def a_missing_name_or_checkpoint_is_not_found():
     with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
         prefix = os.path.join(folder, "model")
@@ -145,6 +156,7 @@ class raises:
 CASES = [
     Case("SaveV2", run=what_is_saved_must_be_restored),
     Case("SaveV2", run=a_partitioned_variable_must_be_restored_whole, name="slices"),
+    Case("SaveIncrement", run=an_increment_without_a_base_must_be_whole),
     *(Case(name, run=the_first_format_must_be_restored) for name in ("Save", "SaveSlices", "Restore", "RestoreSlice")),
     Case("RestoreV2", run=a_missing_name_or_checkpoint_is_not_found),
     Case("MergeV2Checkpoints", run=shards_must_become_one_checkpoint),

@@ -161,7 +161,7 @@ numpy_function = py_func
 # -- shape rules
 
 shape_rule("ShardedFilename", "ShardedFilespec", "ReadFile", "SerializeTensor")(scalar)
-shape_rule("Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints", "WriteFile")(no_outputs)
+shape_rule("Save", "SaveIncrement", "SaveSlices", "SaveV2", "MergeV2Checkpoints", "WriteFile")(no_outputs)
 shape_rule("Restore", "RestoreSlice", "RestoreV2", "ParseTensor", "PyFunc", "PyFuncStateless")(unknown)
 
 

@@ -11,7 +11,7 @@ not_differentiable(
         "StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace EncodeBase64 DecodeBase64 "
         "DecodeRaw "
         "DecodeCSV ShardedFilename ShardedFilespec MergeV2Checkpoints SaveV2 RestoreV2 ReadFile WriteFile "
-        "Save SaveSlices Restore RestoreSlice MatchingFiles ParseTensor "
+        "Save SaveIncrement SaveSlices Restore RestoreSlice MatchingFiles ParseTensor "
         "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary "
         "TensorSummaryV2 "
         "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringFormat StringNGrams "

@@ -22,9 +22,9 @@ _WRITE = re.compile(r"(Resource)?(Sparse)?(Assign|Scatter|Apply|StridedSliceAssi
 _WHOLE = frozenset({"Assign", "AssignVariableOp"})
 _READS = frozenset({"ReadVariableOp", "_ReadVariablesOp"})
 CONFIRM, _EXPORT = "WorkQueueConfirm", "WorkQueueExport"
-_SAVES = frozenset({"Save", "SaveSlices", "SaveV2"})
+_SAVES = frozenset({"Save", "SaveIncrement", "SaveSlices", "SaveV2"})
 _READ_FOR_SAVING = _READS | {"Identity", _EXPORT}
-_WITH_UPDATES = frozenset({CONFIRM, _EXPORT, "SaveV2"})
+_WITH_UPDATES = frozenset({CONFIRM, _EXPORT, "SaveIncrement", "SaveV2"})
 """A confirmation goes with the update that it stands before; a saved state with the variables that are saved. A save
 takes its snapshot between two updates; it is written later, without the lock."""
 

@@ -202,7 +202,7 @@ OPS = {
         LSTMBlockCellGrad
     """,
     "saving": """
-        MergeV2Checkpoints Save SaveSlices SaveV2
+        MergeV2Checkpoints Save SaveIncrement SaveSlices SaveV2
     """,
     "searching": """
         ListDiff LowerBound Select SelectV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 UpperBound Where

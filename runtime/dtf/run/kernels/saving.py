@@ -1,4 +1,4 @@
-"""Kernels that save: SaveV2, which training does not wait for, and the older Save and SaveSlices.
+"""Kernels that save: SaveV2 and SaveIncrement, which training does not wait for, and the older Save and SaveSlices.
 
 SaveV2 takes a snapshot of the variables when it starts and returns; a thread of the pool writes the file from it, while
 other steps update the variables. The step that saves ends when the file is whole, as in TensorFlow.
@@ -14,6 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import as_text, scalar
 from dtf.run.state.resources import ResourceManager, Variable
 from dtf.run.state.snapshots import PIECE_BYTES, Budget, VariableSnapshot, is_large
+from dtf.run.state.touched_rows import TouchedRows, record_of
 from dtf.run.threads import growing_pool
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array
-from dtf.wire import errors, filesystems
+from dtf.wire import errors, filesystems, increments
 from dtf.wire.checkpoint import BundleWriter, PieceWriter, merge_bundles
 from dtf.wire.checkpoint_v1 import write_v1
+from dtf.wire.crc import crc32c
 from dtf.wire.files import file_errors
 from dtf.wire.tensor_slices import parse_slice_spec
 from dtf.wire.unfinished import remove_abandoned
@@ -36,6 +39,8 @@ from dtf.wire.unfinished import remove_abandoned
 _KEPT_PART = 0.25
 """How much of what is saved its snapshots may keep besides."""
 _KEPT_BYTES_MIN = 1 << 24
+_ROWS_PART = 0.5
+"""Where more rows have changed than this part of a table, an increment has all of it."""
 _OPEN_WAIT_S = 1.0
 """How long an update that may keep no more waits until the file is open, at most."""
 
@@ -58,9 +63,67 @@ def _(node: KernelNode) -> Function:
     return save
 
 
+@kernel("SaveIncrement", asynchronous=True)
+def _(node: KernelNode) -> Function:
+    def save(
+        step: StepContext,
+        done: Done[Outputs],
+        prefix: Array,
+        tensor_names: np.ndarray,
+        shape_and_slices: np.ndarray,
+        base: Array,
+        target: Array,
+        *tensors: Array,
+    ) -> None:
+        path = as_text(scalar(prefix, "prefix"))
+        saves = as_text(scalar(base, "base")), as_text(scalar(target, "target"))
+        specs = _texts(shape_and_slices)
+        job = _Save(path, _texts(tensor_names), specs, tensors, step.resources, step.cancellation, *saves)
+        growing_pool.submit(job.run, done)
+
+    return save
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table that an increment has."""
+
+    snapshot: VariableSnapshot
+    rows: np.ndarray
+    names: increments.Names
+    about: np.ndarray
+
+
+class _RowPieces:
+    """Takes the pieces of a whole table and writes the rows that are wanted. `PieceWriter`'s methods."""
+
+    def __init__(self, part: _Rows, place: PieceWriter) -> None:
+        self._rows = part.rows
+        self._row_bytes = part.snapshot.nbytes // part.snapshot.shape[0]
+        self._place = place
+
+    def write(self, start: int, piece: np.ndarray) -> None:
+        table = piece.reshape(-1, self._row_bytes)
+        first = start // self._row_bytes
+        begin, end = np.searchsorted(self._rows, (first, first + len(table))).tolist()
+        if end > begin:
+            self._place.write(begin * self._row_bytes, table[self._rows[begin:end] - first].reshape(-1))
+
+    def finish(self) -> None:
+        self._place.finish()
+
+
+_Source = Array | VariableSnapshot | _Rows
+_Place = PieceWriter | _RowPieces
+
+
 class _Save:
     """One save. Its thread writes the pieces in order; a thread whose update finds the budget used up writes the rest
     of that variable between them. `_lock` guards the places in the file and the first failure of such a thread.
+
+    Args:
+      base: the save whose later changes are wanted; "": all.
+      target: the name of this save, for the increment after it; "": there will be none.
     """
 
     def __init__(
@@ -71,11 +134,16 @@ class _Save:
         tensors: Sequence[Array],
         resources: ResourceManager,
         cancellation: CancellationManager,
+        base: str = "",
+        target: str = "",
     ) -> None:
         self._path = path
+        self._base = base if base != target else ""
+        self._target = target
+        self._records: list[tuple[TouchedRows | None, TouchedRows]] = []
         self._cancellation = cancellation
         self._lock = threading.Lock()
-        self._places: dict[VariableSnapshot, PieceWriter] = {}
+        self._places: dict[VariableSnapshot, _Place] = {}
         self._has_places = threading.Event()
         self._failure: errors.OpError | None = None
         size = sum(np.asarray(tensor).nbytes for tensor in tensors)
@@ -83,11 +151,11 @@ class _Save:
         large = [tensor for tensor in tensors if is_large(tensor)]
         holders = _holders(large, resources) if large else {}
         self._parts = [
-            (name, spec, self._source(tensor, holders, budget))
+            (name, spec, self._source(name, spec, tensor, holders, budget))
             for name, spec, tensor in zip(names, specs, tensors, strict=True)
         ]
 
-    def _source(self, tensor: Array, holders: dict[int, Variable], budget: Budget) -> Array | VariableSnapshot:
+    def _source(self, name: str, spec: str, tensor: Array, holders: dict[int, Variable], budget: Budget) -> _Source:
         """A snapshot where a variable still has this value; else the value, which nobody modifies."""
         variable = holders.get(id(tensor))
         if variable is None:
@@ -95,7 +163,20 @@ class _Save:
         with variable.lock:
             if not variable.holds(tensor):
                 return tensor
-            return VariableSnapshot(variable, budget, self._write_rest)
+            snapshot = VariableSnapshot(variable, budget, self._write_rest)
+            rows = self._rows_to_save(variable, snapshot) if self._target else None
+        if rows is None:
+            return snapshot
+        names = increments.names_of(name, crc32c(spec.encode()))
+        return _Rows(snapshot, rows, names, increments.about(self._base, snapshot.shape, spec))
+
+    def _rows_to_save(self, variable: Variable, snapshot: VariableSnapshot) -> np.ndarray | None:
+        """The rows that have changed since the base; None where all are to be saved. Begins the record of the next."""
+        record = record_of(variable, self._base) if self._base else None
+        rows = record.rows() if record is not None else None
+        if snapshot.is_by_rows:
+            self._records.append((record, TouchedRows(variable, self._target)))
+        return rows if rows is not None and len(rows) <= snapshot.shape[0] * _ROWS_PART else None
 
     def run(self, done: Done[Outputs]) -> None:
         """Writes the file, then answers."""
@@ -106,12 +187,22 @@ class _Save:
         except Exception as error:
             done(error=errors.InternalError.of(f"{self._path}; {type(error).__name__}: {error}"))
         else:
+            self._end_records(True)
             done(())
         finally:
             self._has_places.set()
+            self._end_records(False)
             for _, _, source in self._parts:
-                if isinstance(source, VariableSnapshot):
-                    source.close()
+                if (snapshot := _snapshot_of(source)) is not None:
+                    snapshot.close()
+
+    def _end_records(self, is_saved: bool) -> None:
+        """Of the changes since the base where this save is on the disk, else of those since this save."""
+        records, self._records = self._records, []
+        for old, new in records:
+            ended = old if is_saved else new
+            if ended is not None:
+                ended.end()
 
     def _write(self) -> None:
         _remove_abandoned(self._path)
@@ -119,29 +210,32 @@ class _Save:
             if writer.takes_pieces_in_any_order:
                 with self._lock:
                     for name, spec, source in self._parts:
-                        if isinstance(source, VariableSnapshot):
-                            self._places[source] = _reserve(writer, name, spec, source)
+                        if (snapshot := _snapshot_of(source)) is not None:
+                            self._places[snapshot] = _reserve(writer, name, spec, source)
             self._has_places.set()
             room = np.empty(self._room_bytes(), np.uint8)
             while self._parts:
                 name, spec, source = self._parts[0]
-                if isinstance(source, VariableSnapshot):
-                    place = self._places.get(source) or _reserve(writer, name, spec, source)
-                    self._write_pieces(source, place, room)
-                    source.close()
+                if isinstance(source, _Rows):
+                    writer.add(source.names.rows, source.rows)
+                    writer.add(source.names.about, source.about)
+                if (snapshot := _snapshot_of(source)) is not None:
+                    place = self._places.get(snapshot) or _reserve(writer, name, spec, source)
+                    self._write_pieces(snapshot, place, room)
+                    snapshot.close()
                 elif spec:
                     writer.add_slice(name, *parse_slice_spec(spec), np.asarray(source))
                 else:
                     writer.add(name, np.asarray(source))
-                del source
+                del source, snapshot
                 self._parts.pop(0)  # what has been written takes no more memory
             self._check()
 
     def _room_bytes(self) -> int:
-        sizes = [source.room_bytes for _, _, source in self._parts if isinstance(source, VariableSnapshot)]
-        return max(sizes, default=0)
+        snapshots = [_snapshot_of(source) for _, _, source in self._parts]
+        return max((snapshot.room_bytes for snapshot in snapshots if snapshot is not None), default=0)
 
-    def _write_pieces(self, snapshot: VariableSnapshot, place: PieceWriter, room: np.ndarray) -> None:
+    def _write_pieces(self, snapshot: VariableSnapshot, place: _Place, room: np.ndarray) -> None:
         while (piece := snapshot.take(room)) is not None:
             self._check()
             place.write(*piece)
@@ -185,7 +279,17 @@ def _holders(tensors: Sequence[Array], resources: ResourceManager) -> dict[int, 
     return found
 
 
-def _reserve(writer: BundleWriter, name: str, spec: str, source: VariableSnapshot) -> PieceWriter:
+def _snapshot_of(source: object) -> VariableSnapshot | None:
+    if isinstance(source, _Rows):
+        return source.snapshot
+    return source if isinstance(source, VariableSnapshot) else None
+
+
+def _reserve(writer: BundleWriter, name: str, spec: str, source: object) -> _Place:
+    if isinstance(source, _Rows):
+        shape = (len(source.rows), *source.snapshot.shape[1:])
+        return _RowPieces(source, writer.reserve(source.names.values, source.snapshot.dtype, shape))
+    assert isinstance(source, VariableSnapshot)
     part = parse_slice_spec(spec) if spec else None
     return writer.reserve(name, source.dtype, source.shape, part)
 

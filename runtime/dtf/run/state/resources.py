@@ -181,6 +181,11 @@ class Variable:
         with self.lock:
             self._watchers = tuple(each for each in self._watchers if each is not watcher)
 
+    @property
+    def watchers(self) -> tuple[Watcher, ...]:
+        """All that watch it, those that began first before the others."""
+        return self._watchers
+
     def holds(self, array: object) -> bool:
         """Whether this array is the current value. The lock must be held while that matters."""
         return self._array is array

@@ -128,6 +128,11 @@ class VariableSnapshot:
             return start, piece
 
     @property
+    def is_by_rows(self) -> bool:
+        """Whether each piece has whole rows, and updates of rows are known as such."""
+        return self._has_units
+
+    @property
     def room_bytes(self) -> int:
         """The largest size of a piece."""
         return min(self._piece, self.nbytes)
