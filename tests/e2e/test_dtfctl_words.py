@@ -86,9 +86,10 @@ def test_a_new_folder_trains_within_three_commands_and_says_what_to_do_next(tmp_
     assert "loss" in cluster.run("plot", "--list").stdout
     assert 'no scalar is called "los"' in cluster.run("plot", "los", status=4).stderr
     listed = json.loads(cluster.run("checkpoints", "-o", "json").stdout)
-    assert listed[-1]["step"] == 300 and listed[-1]["standing"] == "newest"
-    assert "model.ckpt-300: whole" in cluster.run("checkpoints", "verify").stdout
-    assert "kept model.ckpt-300: one of the newest 1" in cluster.run("checkpoints", "prune", "--keep", "1").stdout
+    last = f"model.ckpt-{listed[-1]['step']}"
+    assert listed[-1]["standing"] == "newest" and not listed[-1]["problem"]
+    assert f"{last}: whole" in cluster.run("checkpoints", "verify").stdout
+    assert f"kept {last}: one of the newest 1" in cluster.run("checkpoints", "prune", "--keep", "1").stdout
     assert '"lst" is none of list, verify' in cluster.run("checkpoints", "t", "lst", status=2).stderr
 
 
