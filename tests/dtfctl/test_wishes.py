@@ -230,7 +230,7 @@ def test_an_elastic_task_is_given_all_addresses_when_it_starts_and_restarts_for_
     plan, addresses = world.supervisor.run.plan, world.supervisor.run.addresses
     for task in plan.tasks():
         assert len(expand.cluster_spec(plan, task, addresses)["worker"]) == 3
-    must = "its ClusterSpec changes: ps:1 was added (cluster_spec: elastic or sparse may avoid this)"
+    must = "its ClusterSpec changes: ps:1 was added"
     assert [line for line in apply(world, scaled(plan, "ps", 2)) if line.startswith("restart")] == [
         f"restart {name} {must}" for name in ("ps:0", "worker:0", "worker:1", "worker:2")
     ]

@@ -36,6 +36,7 @@ from dtf.train import rmsprop as rmsprop
 from dtf.train import same_graph as same_graph
 from dtf.train import saveable as saveable
 from dtf.train import saver as saver
+from dtf.train import saver_builder as saver_builder
 from dtf.train import saver_ops as saver_ops
 from dtf.train import scaffold as scaffold
 from dtf.train import session_creators as session_creators
