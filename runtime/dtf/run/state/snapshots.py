@@ -32,13 +32,9 @@ _LARGE_BYTES = 1 << 16
 
 def is_large(array: object) -> bool:
     """Whether a value is worth a snapshot; a smaller one is held, and its next update copies it."""
-    return (
-        type(array) is np.ndarray
-        and array.nbytes >= _LARGE_BYTES
-        and array.dtype != object
-        and array.flags.c_contiguous
-        and array.ndim > 0
-    )
+    if type(array) is not np.ndarray or array.nbytes < _LARGE_BYTES or array.dtype == object:
+        return False
+    return bool(array.flags.c_contiguous) and array.ndim > 0
 
 
 class Budget:
@@ -100,7 +96,7 @@ class VariableSnapshot:
         # Old rows are kept by units of so many rows: one number per unit says where.
         self._unit_rows = max(1, _UNIT_BYTES_MIN // row_bytes)
         self._unit = row_bytes * self._unit_rows
-        self._has_units = row_bytes <= _ROW_BYTES_MAX
+        self._has_units = bool(row_bytes <= _ROW_BYTES_MAX)
         self._units = self.nbytes // self._unit
         self._piece = max(1, PIECE_BYTES // self._unit) * self._unit if self._has_units else PIECE_BYTES
         self._tail = _bytes_of(array)[self._units * self._unit :].copy() if self._has_units else None
