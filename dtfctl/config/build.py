@@ -40,6 +40,7 @@ from dtfctl.values.plan import (
     ANY,
     FIRST,
     KUBERNETES,
+    NONE,
     PROGRESS,
     SLURM,
     ClusterPlan,
@@ -252,6 +253,7 @@ class _Builder:
         self._check_reach(plan, levels)
         self._check_names(plan, values, levels)
         self._check_requirements(plan, levels)
+        self._check_durability(plan, levels)
         return plan
 
     def _check_reach(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
@@ -275,6 +277,21 @@ class _Builder:
             wrong = pod_names.wrong_job(plan.name, job.name, job.replicas)
             if wrong:
                 raise levels[job.name].at.error(wrong)
+
+    def _check_durability(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
+        """A pod that is started again has other memory, and only parameter servers are durable."""
+        for task in plan.tasks():
+            if task.settings.durability == NONE:
+                continue
+            found = levels[task.job.name].values.get("durability")
+            at = levels[task.job.name].at if found is None else found.node.at
+            if plan.engine == KUBERNETES:
+                raise at.error(
+                    f'"durability: {task.settings.durability}" is not possible on Kubernetes: a task that is restarted '
+                    "is a new pod, with other memory"
+                )
+            if not any(job.stops_last for job in plan.jobs):
+                raise at.error(f'"durability: {task.settings.durability}" needs a job named ps, with the variables')
 
     def _check_requirements(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         for task in plan.tasks():
@@ -354,7 +371,7 @@ class _Builder:
         venv = _value(own, "venv", "")
         stated = {
             _FIELDS.get(key, key): values[key].value
-            for key in ("program", "grace_period", "stop_signal", "threads", "cluster_spec", "tensorflow")
+            for key in ("program", "grace_period", "stop_signal", "threads", "cluster_spec", "tensorflow", "durability")
             if key in values
         }
         stated["environment"] = {key: found.value for key, found in _value(values, "environment", {}).items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtfctl.config import values
 from dtfctl.config.kinds import AnyKind, Key, Kind, Section, Table
-from dtfctl.values.plan import DTF, INSTALLED, POLICIES, PROGRESS, SCOPES, SUCCESS_RULES
+from dtfctl.values.plan import DTF, INSTALLED, NONE, POLICIES, PROGRESS, SCOPES, SUCCESS_RULES
 
 REPLICAS_MAX = 10_000
 PROBES = ("grpc", "tcp", "none")
@@ -203,6 +203,11 @@ SETTINGS = {
         values.word(INSTALLED, DTF),
         "What `import tensorflow` gives the program: the installed TensorFlow, or dtf in its place.",
         INSTALLED,
+    ),
+    "durability": Key(
+        values.DURABILITY,
+        "process: what a ps of dtf holds outlives its process on the same host, and no update is lost.",
+        NONE,
     ),
     "logs": Key(LOGS, "The size and number of the logs that are kept."),
 }

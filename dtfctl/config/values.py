@@ -11,6 +11,7 @@ from typing import Any
 from dtfctl.config import hostlist
 from dtfctl.config.kinds import Kind, Reader, choice, nearest, refuse, shortened
 from dtfctl.config.source import Node, Position, Sequence
+from dtfctl.values.plan import NONE, PROCESS
 
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 UNIT_BYTES = {
@@ -72,21 +73,29 @@ def size(least: int = 0) -> Kind:
         return count
 
     pattern = r"^\d+(\.\d+)?\s*[KMGT]?(i?B)?$"
-    return Kind(
-        read, {"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "pattern": pattern}]}
-    )
+    return Kind(read, {"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "pattern": pattern}]})
 
 
 def word(*known: str) -> Kind:
     def read(reader: Reader, node: Node, where: str) -> str:
         text = reader.text(node, where)
         if text not in known:
-            raise node.at.error(
-                f'"{where}" must be {choice(known)}, not "{shortened(text)}"{nearest(text, known, "")}'
-            )
+            raise node.at.error(f'"{where}" must be {choice(known)}, not "{shortened(text)}"{nearest(text, known, "")}')
         return text
 
     return Kind(read, {"enum": list(known)})
+
+
+def _durability(reader: Reader, node: Node, where: str) -> str:
+    if reader.text(node, where) == "host":
+        raise node.at.error(
+            f'"{where}": a backup on another host ("host") is not supported; "process" keeps the state on the same host'
+        )
+    level: str = word(NONE, PROCESS).read(reader, node, where)
+    return level
+
+
+DURABILITY = Kind(_durability, {"enum": [NONE, PROCESS]})
 
 
 def boolean() -> Kind:
@@ -124,9 +133,7 @@ LINE = Kind(_read_line, {"type": _ANY_SCALAR, "pattern": r"^[^\x00-\x1f\x7f]*$"}
 """A text that dtfctl writes into one line of a script or of a command."""
 
 TEMPLATE = Kind(lambda reader, node, where: reader.template(node, where), {"type": _ANY_SCALAR})
-PATH = Kind(
-    lambda reader, node, where: reader.path(node, where), {"type": "string", "minLength": 1}, spell=str
-)
+PATH = Kind(lambda reader, node, where: reader.path(node, where), {"type": "string", "minLength": 1}, spell=str)
 PATH_OR_URL = Kind(
     lambda reader, node, where: reader.path(node, where, may_be_remote=True),
     {"type": "string", "minLength": 1},
@@ -173,9 +180,7 @@ def one_or_list(inner: Kind) -> Kind:
         return tuple((inner.read(reader, item, where), item) for item in nodes)
 
     spell = inner.spell and (lambda values: [value for value, _ in values])
-    return Kind(
-        read, {"anyOf": [inner.schema, {"type": "array", "items": inner.schema, "minItems": 1}]}, spell
-    )
+    return Kind(read, {"anyOf": [inner.schema, {"type": "array", "items": inner.schema, "minItems": 1}]}, spell)
 
 
 def _read_notice(reader: Reader, node: Node, where: str) -> str | tuple[str, ...]:
@@ -237,9 +242,7 @@ def _read_host_names(reader: Reader, node: Node, where: str) -> tuple[tuple[str,
             if not re.fullmatch(rf"(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?{HOST_PATTERN}", name, re.ASCII):
                 raise refuse(item, where, "names of hosts", name)
             if name in {other for other, _ in names}:
-                raise item.at.error(
-                    f'"{where}" names {name} twice (tasks_per_host says how many run on each)'
-                )
+                raise item.at.error(f'"{where}" names {name} twice (tasks_per_host says how many run on each)')
             names.append((name, item.at))
     if not names:
         raise node.at.error(f'"{where}" is an empty list')

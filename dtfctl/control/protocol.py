@@ -7,7 +7,19 @@ from typing import Any
 
 from dtfctl.control.verbs import Verb
 from dtfctl.launchers.agent.protocol import FOUND
-from dtfctl.values.plan import ELASTIC, FULL, POLICIES, PROGRESS, SPARSE, SUCCESS_RULES, TLS, ClusterPlan, Settings
+from dtfctl.values.plan import (
+    ELASTIC,
+    FULL,
+    NONE,
+    POLICIES,
+    PROCESS,
+    PROGRESS,
+    SPARSE,
+    SUCCESS_RULES,
+    TLS,
+    ClusterPlan,
+    Settings,
+)
 from dtfctl.wire.messages import (
     BadMessage,
     Shape,
@@ -83,6 +95,7 @@ def _check_settings(settings: Settings, where: str) -> None:
     one_of(*(number.name for number in signal.Signals))(settings.stop_signal, f"{where}.stop_signal")
     one_of(*POLICIES)(settings.restart.policy, f"{where}.restart.policy")
     one_of(FULL, SPARSE, ELASTIC)(settings.cluster_spec, f"{where}.cluster_spec")
+    one_of(NONE, PROCESS)(settings.durability, f"{where}.durability")
     if not settings.program:
         raise BadMessage(f'"{where}.program" is empty')
     for key, probe in (("readiness", settings.readiness), ("liveness", settings.liveness)):

@@ -62,7 +62,8 @@ KEEPER_MODULES = (
     "dtfctl.launchers",
     "dtfctl.launchers.log_recorder",
     *(f"dtfctl.launchers.keeper{name}" for name in ("", ".__main__", ".keeper", ".shim", ".shims", ".program")),
-    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "lease", "ports", "processes", "protocol", "records")),
+    *(f"dtfctl.launchers.keeper.{name}" for name in ("cgroups", "lease", "ports", "processes")),
+    *(f"dtfctl.launchers.keeper.{name}" for name in ("durable", "protocol", "records")),
     *(f"dtfctl.launchers.keeper.{name}" for name in ("daemon_line", "recorder", "respawn", "traceback")),
 )
 """What the agent places there for the keeper."""

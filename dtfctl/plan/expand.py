@@ -16,7 +16,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dtfctl.plan import shell_line
-from dtfctl.values.plan import DTF, ELASTIC, SLURM, SPARSE, TLS, TLS_VARIABLES, ClusterPlan, Task
+from dtfctl.values.plan import (
+    DTF,
+    DURABILITY_FOLDER_VARIABLE,
+    DURABILITY_VARIABLE,
+    ELASTIC,
+    NONE,
+    SLURM,
+    SPARSE,
+    TLS,
+    TLS_VARIABLES,
+    ClusterPlan,
+    Task,
+)
 
 PLACEHOLDERS = (
     "name",
@@ -49,7 +61,10 @@ _CLOSED = re.compile(r"(?<![\w{$-])([A-Za-z][\w-]*_[\w-]*)\}(?!\})")
 _NOT_AFTER_NAMES = tuple(":!.,[(=+'\"")
 """What follows a name within braces in JSON, YAML and Python, but not in a placeholder that lacks its brace."""
 
-_UNSET = ("DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, *TLS_VARIABLES)
+_UNSET = (
+    "DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, *TLS_VARIABLES,
+    DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE,
+)  # fmt: skip
 """Never inherited: they would describe another cluster's task."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
@@ -145,6 +160,8 @@ def environment(
     }
     if task.job.has_address and task.bind_host != task.advertised_host:
         result[BIND_VARIABLE] = task.bind_host
+    if settings.durability != NONE and task.job.stops_last:
+        result[DURABILITY_VARIABLE] = settings.durability  # its host's keeper names the folder
     threads = settings.threads or len(place.cpus)
     if threads:
         result |= dict.fromkeys(_THREADS, str(threads))

@@ -38,6 +38,9 @@ DTF = "dtf"
 """What `import tensorflow` gives a program: the TensorFlow of its environment, or dtf in its place."""
 
 TLS = "tls"
+NONE, PROCESS = "none", "process"
+"""Levels of durability: what a parameter server holds outlives its process."""
+DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE = "DTF_DURABILITY", "DTF_DURABILITY_DIR"
 TLS_VARIABLES = ("DTF_TLS_CA", "DTF_TLS_CERT", "DTF_TLS_KEY")
 """Where a task finds the paths of its files; what dtf's servers and sessions look at."""
 
@@ -170,6 +173,7 @@ class Settings:
     advertise: str = ""
     cluster_spec: str = FULL
     tensorflow: str = INSTALLED
+    durability: str = NONE
     logs: LogPolicy = LogPolicy()
 
 

@@ -41,6 +41,7 @@ from dtf.fetches import (
 from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors, forks
 from dtf.wire.device import canonical_name
+from dtf.wire.durability import lineage_of
 from dtf.wire.measures import measures
 from dtf.wire.pb import config_pb2, graph_pb2
 from dtf.wire.step_traces import Wish, step_traces
@@ -236,6 +237,17 @@ class BaseSession:
             DeviceAttributes(device.name, device.device_type, device.memory_limit, device.incarnation)
             for device in (*found.local, *found.remote)
         ]
+
+    def _has_durable_tasks(self) -> bool:
+        """Whether a task that answers keeps its variables when its process dies. See runtime/durability.md.
+
+        Raises:
+          CancelledError: the session has been closed.
+        """
+        self._check_callable()
+        self._begin()
+        found = self._master.list_devices(self._handle)
+        return bool(lineage_of(device.description for device in (*found.local, *found.remote)))
 
     def close(self) -> None:
         """Cancels running steps and frees what the session holds. Harmless when repeated or the server is dead."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tests.bench.cluster import load_runtime
+
+DURABILITY = "DTF_BENCH_DURABILITY"
+"""A folder: the ps of dtf are durable, and keep their state there."""
 
 
 def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments: str) -> None:
@@ -13,6 +17,9 @@ def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments
     cluster = tf.train.ClusterSpec({name: hosts.split(",") for name, hosts in jobs.items()})
     config = tf.ConfigProto()
     config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
+    if job == "ps" and DURABILITY in os.environ:
+        config.experimental.durability = "process"
+        config.experimental.durability_folder = f"{os.environ[DURABILITY]}/ps-{index}"
     server = tf.train.Server(cluster, job_name=job, task_index=int(index), config=config)
     if program == "serve":
         server.join()

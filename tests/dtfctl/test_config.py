@@ -107,6 +107,7 @@ def test_every_key_has_its_place_in_the_plan():
     assert (tasks["chief:0"].settings.stop_signal, tasks["chief:0"].settings.threads) == ("SIGINT", 4)
     assert (worker.cluster_spec, worker.tensorflow) == ("sparse", "dtf")
     assert {tasks[name].settings.tensorflow for name in ("ps:0", "tensorboard:0")} == {"installed"}
+    assert (tasks["ps:1"].settings.durability, worker.durability) == ("process", "none")
     assert (plan.success, plan.success_rule, plan.security) == (("chief", "worker"), "any", "tls")
     assert plan.metrics == "0.0.0.0:9464"
     assert plan.notify == Notify(

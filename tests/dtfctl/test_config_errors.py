@@ -569,6 +569,19 @@ MALFORMED = {
         HEAD + "cluster_spec: sparce\njobs: {a: 1}",
         'c.yaml:2:15: "cluster_spec" must be full, sparse or elastic, not "sparce" (did you mean "sparse"?)',
     ),
+    "a backup on another host": (
+        HEAD + "durability: host\njobs: {ps: 1, a: 1}",
+        'c.yaml:2:13: "durability": a backup on another host ("host") is not supported; "process" keeps the state on '
+        "the same host",
+    ),
+    "a durability": (
+        HEAD + "durability: proces\njobs: {ps: 1, a: 1}",
+        'c.yaml:2:13: "durability" must be none or process, not "proces" (did you mean "process"?)',
+    ),
+    "durability without ps": (
+        HEAD + "durability: process\njobs: {a: 1}",
+        'c.yaml:2:13: "durability: process" needs a job named ps, with the variables',
+    ),
     "security": (
         HEAD + "security: ssl\njobs: {a: 1}",
         'c.yaml:2:11: "security" must be none or tls, not "ssl"',

@@ -13,6 +13,7 @@ It starts and signals tasks and tells how they ended; it decides nothing, so it 
     program .... how a fork becomes a task's program: its log, limits, folder
     cgroups .... where this user may write them: all that a task has forked ends with it
     records .... small files that are complete or absent
+    durable .... the folder in memory of a durable parameter server
     traceback .. at the end of the log of a task that has failed
     protocol ... the shapes of requests, messages and records
     processes .. by pid and start time, through pidfds

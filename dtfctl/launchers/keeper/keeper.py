@@ -13,7 +13,7 @@ import sys
 import time
 
 from dtfctl.launchers import log_recorder
-from dtfctl.launchers.keeper import LEAVING, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE
+from dtfctl.launchers.keeper import LEAVING, LOCK, SOCKET, SWEEP_S, TOKEN, TOKEN_VARIABLE, durable
 from dtfctl.launchers.keeper.cgroups import (
     LIBRARY,
     is_populated,
@@ -366,6 +366,7 @@ class Keeper:
         self.ports.release(task)
         try:
             environment = {**environment, **place_files(task, files or {})}
+            environment |= durable.place(task, environment, self.token)
         except OSError as error:
             words = f"could not be started: {reason_and_file(error)}"
             self.send({"is": "exited", "task": task, "generation": generation, "at": time.monotonic(), "error": words})
@@ -462,6 +463,7 @@ class Keeper:
             os.kill(self.daemon_pid, signal.SIGKILL)
             os.waitpid(self.daemon_pid, 0)
         remove_files()
+        durable.remove(self.token)
         self.respawn.end()
         self.running = False
         with contextlib.suppress(FileNotFoundError):

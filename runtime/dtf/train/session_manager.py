@@ -80,7 +80,7 @@ class SessionManager:
         init_fn: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Returns a session whose model is restored from a checkpoint if one exists, otherwise
-        initialised.
+        initialised. A model that durable parameter servers have kept is taken as it is.
 
         Raises:
           RuntimeError: the model is not ready after that, or no op to initialise it is given.
@@ -190,6 +190,11 @@ class SessionManager:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         session = Session(master, graph=self._graph, config=config)
         try:
+            if self._is_kept(session):
+                logging.info("The parameter servers have kept the model; it is not initialized or restored.")
+                if saver is not None and checkpoint_dir and latest_checkpoint(checkpoint_dir) is not None:
+                    _know_checkpoints(saver, checkpoint_dir)
+                return session, True
             if saver is None or not (checkpoint_dir or checkpoint_filename_with_path):
                 return session, False
             if checkpoint_filename_with_path:
@@ -211,12 +216,15 @@ class SessionManager:
                 return False
             self._sleep(self._recovery_wait_secs)
         saver.restore(session, latest)
-        state = get_checkpoint_state(folder)
-        # Those of another folder are not this training's to remove, whatever a state file says that came with a model.
-        own = os.path.abspath(folder)
-        paths = [path for path in state.all_model_checkpoint_paths if os.path.dirname(os.path.abspath(path)) == own]
-        saver.recover_last_checkpoints(paths)
+        _know_checkpoints(saver, folder)
         return True
+
+    def _is_kept(self, session: Any) -> bool:
+        """Whether durable parameter servers have the model from before this process: a checkpoint would be older."""
+        if self._ready_op is None or self._missing(self._ready_op, session) is not None:
+            return False
+        kept: bool = session._has_durable_tasks()
+        return kept
 
     def _try_local_init(self, session: Any) -> str | None:
         """Runs the local init op when the model is ready for it. Returns what is missing, or None."""
@@ -241,6 +249,15 @@ class SessionManager:
             return None
         listed = ", ".join(name.decode() if isinstance(name, bytes) else str(name) for name in np.ravel(names))
         return f"Variables not initialized: {listed}"
+
+
+def _know_checkpoints(saver: Any, folder: str) -> None:
+    """Has the saver remove the checkpoints of the folder when their time comes."""
+    state = get_checkpoint_state(folder)
+    # Those of another folder are not this training's to remove, whatever a state file says that came with a model.
+    own = os.path.abspath(folder)
+    paths = [path for path in state.all_model_checkpoint_paths if os.path.dirname(os.path.abspath(path)) == own]
+    saver.recover_last_checkpoints(paths)
 
 
 def _name(op: Any) -> str:

@@ -26,13 +26,13 @@ from typing import TypeVar, cast
 import numpy as np
 
 from dtf.run.durability.journal import Block, Journal
-from dtf.run.durability.lineage import described
 from dtf.run.durability.once import StepEntry, StepRecords
 from dtf.run.interfaces import Value
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
 from dtf.run.value_types import Array, Shape
 from dtf.wire import dtypes, errors, tensor_frames
 from dtf.wire.dtypes import DType
+from dtf.wire.durability import described
 
 __all__ = ["DurableResources", "DurableVariable"]
 
@@ -184,13 +184,11 @@ class DurableVariable(Variable):
         assert self.block is not None
         array = self.block.array
         count = array.shape[0] if array.ndim else 0
-        chosen = np.unique(rows)
-        chosen = chosen[(chosen >= 0) & (chosen < count)].astype(np.int64)
-        bytes_each = array.nbytes // max(1, count)
-        if not bytes_each or len(chosen) * _SAVED_PART_MAX > count:
+        row_bytes = array.nbytes // max(1, count)
+        if not row_bytes or rows.size * _SAVED_PART_MAX > count:
             return False
-        if len(chosen):
-            self._owner.journal.save(self.block, chosen * bytes_each, bytes_each)
+        if rows.size:
+            self._owner.journal.save(self.block, rows, row_bytes)
         return True
 
 
@@ -509,10 +507,13 @@ class DurableResources(ResourceManager):
 
 
 def _text(words: _Words, values: list[Value]) -> bytes:
-    head = json.dumps(words, separators=(",", ":")).encode()
+    head = _encode(words).encode()
     size = 4 + len(head)
     frames = tensor_frames.pack(values)
     return b"".join([_LENGTH.pack(len(head)), head, b"\0" * (-size % _ALIGNMENT), *frames])
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class _Probe:

@@ -32,7 +32,8 @@ from dtf.wire import errors
 __all__ = ["Block", "Journal"]
 
 _HEAD = struct.Struct("=IIQ")
-_ENTRY = struct.Struct("=QQQ")  # number of the block, begin, bytes
+_SAVED = struct.Struct("=QQQ")  # number of the block, bytes of a row, count of rows; then the rows and their bytes
+_UNDO_BEGIN = 16
 _RECORDS_BYTES = 16 << 20
 _UNDO_BYTES = 1 << 20
 _OWNER_WAIT_S = 10.0
@@ -195,56 +196,60 @@ class Journal:
 
     # -- old rows
 
-    def save(self, block: Block, begins: np.ndarray, bytes_each: int) -> None:
-        """Saves parts of a block before the running transaction changes them: parts of `bytes_each` bytes at `begins`.
+    def save(self, block: Block, rows: np.ndarray, row_bytes: int) -> None:
+        """Saves rows of `row_bytes` bytes of a block before the running transaction changes them.
 
         Raises:
           ResourceExhaustedError: there is no room.
         """
-        count = len(begins)
-        needed = count * (_ENTRY.size + bytes_each)
+        count = rows.size
+        needed = _SAVED.size + 8 * count + _padded(count * row_bytes)
         memory, words = self._undo, self._undo_words
-        if memory is None or self._undo_at + needed > len(memory):
+        number = self._sequence + 1
+        if words is None or int(words[0]) != number:
+            self._undo_at = _UNDO_BEGIN
+        if memory is None or words is None or self._undo_at + needed > len(memory):
             size = max(_UNDO_BYTES, 2 * (self._undo_at + needed))
             path = self.folder / "undo"
             memory = self._undo = self._mapped(path, size) if memory is None else self._grown(path, memory, size)
             words = self._undo_words = np.ndarray((2,), np.uint64, memory)
-        assert words is not None
-        number = self._sequence + 1
-        if int(words[0]) != number or not int(words[1]):
+        if int(words[0]) != number:
             words[1] = 0  # before the number: what an old transaction has saved must never count for this one
             words[0] = number
-            self._undo_at = 16
-        begin = self._undo_at
-        view = np.ndarray((count, _ENTRY.size + bytes_each), np.uint8, memory, begin)
-        head = np.empty((count, 3), np.uint64)
-        head[:, 0], head[:, 1], head[:, 2] = block.number, begins, bytes_each
-        view[:, : _ENTRY.size] = head.view(np.uint8)
-        rows = block.bytes.reshape(-1, bytes_each)
-        view[:, _ENTRY.size :] = rows[begins // bytes_each]
-        self._undo_at = begin + needed
+        at = self._undo_at
+        _SAVED.pack_into(memory, at, block.number, row_bytes, count)
+        at += _SAVED.size
+        np.ndarray((count,), np.int64, memory, at)[:] = rows.reshape(-1)
+        at += 8 * count
+        kept: np.ndarray = np.ndarray((count, row_bytes), np.uint8, memory, at)
+        np.take(block.bytes.reshape(-1, row_bytes), rows.reshape(-1), axis=0, out=kept, mode="clip")
+        self._undo_at += needed
         words[1] = self._undo_at  # from here on a restart would put them back
 
     def put_back(self, block_of: Callable[[int], Block | None]) -> int:
-        """After a restart: puts back what a transaction without a record has changed. Returns how many parts."""
+        """After a restart: puts back what a transaction without a record has changed. Returns how many rows."""
         path = self.folder / "undo"
-        if not path.exists() or path.stat().st_size < 16:
+        if not path.exists() or path.stat().st_size < _UNDO_BEGIN:
             return 0
         memory = self._mapped(path, 0)
         words: np.ndarray = np.ndarray((2,), np.uint64, memory)
         number, end = int(words[0]), int(words[1])
-        entries = []
-        at = 16
+        saved = []
+        at = _UNDO_BEGIN
         while number > self._sequence and at < end:
-            block, begin, size = _ENTRY.unpack_from(memory, at)
-            entries.append((block, begin, size, at + _ENTRY.size))
-            at += _ENTRY.size + size
-        for block_number, begin, size, place in reversed(entries):
+            block_number, row_bytes, count = _SAVED.unpack_from(memory, at)
+            at += _SAVED.size
+            rows: np.ndarray = np.ndarray((count,), np.int64, memory, at)
+            at += 8 * count
+            kept: np.ndarray = np.ndarray((count, row_bytes), np.uint8, memory, at)
+            at += _padded(count * row_bytes)
+            saved.append((block_number, rows, kept))
+        for block_number, rows, kept in reversed(saved):
             block = block_of(block_number)
             if block is not None:
-                block.bytes[begin : begin + size] = np.ndarray((size,), np.uint8, memory, place)
+                block.bytes.reshape(-1, kept.shape[1])[rows] = kept
         words[1] = 0
-        return len(entries)
+        return sum(len(rows) for _, rows, _ in saved)
 
     # --
 

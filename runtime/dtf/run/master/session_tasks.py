@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from dtf.run.durability.lineage import lineage_of
 from dtf.run.exchange.retry import ATTEMPT_TIMEOUT_S, ask
 from dtf.run.interfaces import Device, Worker
 from dtf.run.worker.worker_session import devices_of_session
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec, task_of
+from dtf.wire.durability import lineage_of
 from dtf.wire.pb import config_pb2, tensorflow_server_pb2
 
 LIST_DEVICES_TIMEOUT_S = 10.0
@@ -142,7 +142,7 @@ class SessionTasks:
 
     def _check_lineage(self, task: str, devices: Sequence[Device]) -> None:
         """Remembers the state that a task has. Raises AbortedError if it is another one than before."""
-        lineage, before = lineage_of(devices), self._lineages.get(task)
+        lineage, before = lineage_of(device.description for device in devices), self._lineages.get(task)
         if before is not None and lineage != before:
             raise errors.AbortedError.of(
                 f"{task} at {self.address(task)} has restarted without its durable state: the state was {before}, now "

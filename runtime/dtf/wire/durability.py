@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dtf.run.interfaces import Device
-
 __all__ = ["described", "lineage_of"]
 
 _WORDS = "durability: process "
@@ -19,9 +17,9 @@ def described(lineage: str) -> str:
     return f"{_WORDS}{lineage}"
 
 
-def lineage_of(devices: Iterable[Device]) -> str:
-    """The lineage of the state of the task with these devices; "": its state does not outlive its process."""
-    for device in devices:
-        if device.description.startswith(_WORDS):
-            return device.description[len(_WORDS) :]
+def lineage_of(descriptions: Iterable[str]) -> str:
+    """The lineage of the state of the task whose devices say this; "": its state does not outlive its process."""
+    for description in descriptions:
+        if description.startswith(_WORDS):
+            return description[len(_WORDS) :]
     return ""
