@@ -40,7 +40,7 @@ class GFile:
     def __init__(self, name: str | os.PathLike[str], mode: str = "r") -> None:
         if mode.replace("b", "") not in _MODES:
             raise errors.InvalidArgumentError.of(f"mode is not 'r' or 'w' or 'a': {mode!r}")
-        self._name = os.fspath(name)
+        self._name = os.fsdecode(name)
         self._mode = mode
         self._file: Any = None
 
@@ -242,12 +242,13 @@ def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:  # noqa: 
 
 def Glob(filename: str | Iterable[str]) -> list[str]:  # noqa: N802
     """The paths that match a pattern, or any of several, sorted per pattern."""
-    patterns = [filename] if isinstance(filename, str | os.PathLike) else filename
-    return [path for pattern in patterns for path in sorted(filesystems.glob(os.fspath(pattern)))]
+    patterns = [filename] if isinstance(filename, str | bytes | os.PathLike) else filename
+    return [path for pattern in patterns for path in sorted(filesystems.glob(os.fsdecode(pattern)))]
 
 
 def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
     """The names in a folder, in no order. Raises NotFoundError."""
+    dirname = os.fsdecode(dirname)
     if filesystems.scheme_of(dirname) and not IsDirectory(dirname):
         raise errors.NotFoundError.of(f"Could not find directory {dirname}")
     with file_errors(dirname):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import functools
+import http.server
 import os
 import re
 import stat
+import sys
+import threading
 import uuid
 from pathlib import Path
 
 import pytest
 
 import dtf as tf
-from dtf.wire import errors, filesystems
+from dtf.wire import errors, filesystems, fsspec_files
 
 DTF = Path(tf.__file__).parent
 UNKNOWN = "nosuch1://host/folder"
@@ -134,6 +138,81 @@ def test_a_pipe_or_device_must_be_written_to_and_not_replaced(tmp_path):
 def test_what_fsspec_reaches_must_hold_all_kinds_of_files():
     pytest.importorskip("fsspec")
     works_in(f"memory://{uuid.uuid4().hex}/x")
+
+
+def test_files_of_a_web_server_can_be_read(tmp_path):
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp", reason="fsspec needs aiohttp for http://, and it is not installed")
+    prefix = saved(str(tmp_path))
+    with tf.python_io.TFRecordWriter(str(tmp_path / "r")) as writer:
+        writer.write(b"one")
+    handler = functools.partial(RangeHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert restored(f"{url}/{os.path.basename(prefix)}") == restored(prefix)
+        assert list(tf.python_io.tf_record_iterator(f"{url}/r")) == [b"one"]
+        assert tf.gfile.Exists(f"{url}/r") and not tf.gfile.Exists(f"{url}/absent")
+        server.shutdown()
+
+
+class RangeHandler(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, and parts of them, as object stores give them."""
+
+    def do_GET(self):
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        path = Path(self.translate_path(self.path))
+        if asked is None or not path.is_file():
+            super().do_GET()
+            return
+        data = path.read_bytes()
+        part = data[int(asked[1]) : int(asked[2]) + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {asked[1]}-{int(asked[1]) + len(part) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def end_headers(self):
+        self.send_header("Accept-Ranges", "bytes")
+        super().end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_paths_of_bytes_are_paths(tmp_path):
+    folder = os.fsencode(tmp_path)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("v", initializer=[1.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        saver = tf.train.Saver()
+        prefix = saver.save(session, folder + b"/m")
+        saver.restore(session, os.fsencode(prefix))
+        assert tf.train.latest_checkpoint(folder) == prefix and tf.train.checkpoint_exists(os.fsencode(prefix))
+        assert tf.train.load_variable(folder, "v").tolist() == [1, 2]
+        tf.summary.FileWriter(folder + b"/events").close()
+        builder = tf.saved_model.builder.SavedModelBuilder(folder + b"/model")
+        builder.add_meta_graph_and_variables(session, ["serve"])
+        builder.save()
+        assert loaded_variable(folder + b"/model") == [1, 2]
+    assert "model" in tf.gfile.ListDirectory(folder) and tf.gfile.Glob(folder + b"/even*")
+    assert [folders for _, folders, _ in tf.gfile.Walk(folder)][0]
+
+
+def loaded_variable(folder):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.saved_model.loader.load(session, ["serve"], folder)
+        return session.run("v:0").tolist()
+
+
+def test_a_refused_scheme_names_what_to_install(monkeypatch):
+    for name in ("fsspec", "fsspec.registry"):
+        monkeypatch.setitem(sys.modules, name, None)
+    fsspec_files.file_system.cache_clear()
+    with pytest.raises(errors.UnimplementedError, match=r"'s3' not implemented .*pip install 'dtf\[fs\]'"):
+        tf.gfile.Exists("s3://bucket/x")
+    fsspec_files.file_system.cache_clear()
 
 
 REFUSED = {

@@ -73,7 +73,7 @@ class Estimator:
         config = RunConfig() if config is None else config
         if not isinstance(config, RunConfig):
             raise ValueError(f"config must be an instance of RunConfig, but provided {config!r}.")
-        model_dir = None if model_dir is None else os.fspath(model_dir)
+        model_dir = None if model_dir is None else os.fsdecode(model_dir)
         if model_dir and config.model_dir and model_dir != config.model_dir:
             raise ValueError(
                 f"model_dir is {model_dir} in the constructor and {config.model_dir} in RunConfig; give it once"
@@ -287,7 +287,7 @@ class Estimator:
                 spec,
                 receiver,
                 checkpoint_path,
-                os.fspath(export_dir_base),
+                os.fsdecode(export_dir_base),
                 assets_extra,
                 as_text,
                 strip_default_attrs,

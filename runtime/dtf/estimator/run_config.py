@@ -85,7 +85,7 @@ class RunConfig:
                 )
             self._fill("model_dir", place.model_dir)
         if self.model_dir is not None:
-            self._fill("model_dir", os.fspath(self.model_dir))
+            self._fill("model_dir", os.fsdecode(self.model_dir))
         if self.save_checkpoints_steps is _USE_DEFAULT and self.save_checkpoints_secs is _USE_DEFAULT:
             self._fill("save_checkpoints_secs", _SAVE_CHECKPOINTS_SECS)
         for name in ("save_checkpoints_steps", "save_checkpoints_secs"):

@@ -55,5 +55,5 @@ def warm_start_settings(warm_start_from: Any) -> WarmStartSettings | None:
     if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
         return warm_start_from
     if isinstance(warm_start_from, str | os.PathLike):
-        return WarmStartSettings(os.fspath(warm_start_from))
+        return WarmStartSettings(os.fsdecode(warm_start_from))
     raise ValueError(f"warm_start_from must be a path or WarmStartSettings, not {warm_start_from!r}")

@@ -91,6 +91,6 @@ def walk(
 
     def report(error: OSError) -> None:
         if onerror is not None:
-            onerror(error_of(error, os.fspath(error.filename)))
+            onerror(error_of(error, os.fsdecode(error.filename)))
 
     yield from filesystems.walk(top, topdown, report)

@@ -49,7 +49,7 @@ class SavedModelBuilder:
     """
 
     def __init__(self, export_dir: str) -> None:
-        self._folder = os.fspath(export_dir)
+        self._folder = os.fsdecode(export_dir)
         self._saved_model = saved_model_pb2.SavedModel(
             saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION
         )

@@ -53,7 +53,7 @@ def load(
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/saved_model/loader/load
     """
-    folder = os.fspath(export_dir)
+    folder = os.fsdecode(export_dir)
     meta_graph = find_meta_graph(read_saved_model(folder), tags)
     with sess.graph.as_default():
         saver = import_meta_graph(meta_graph, import_scope=import_scope, **saver_kwargs)
@@ -73,7 +73,7 @@ def load(
 
 def contains_saved_model(export_dir: Any) -> bool:
     """Whether there is a SavedModel in the folder."""
-    return any(filesystems.isfile(path) for path in _files(os.fspath(export_dir)))
+    return any(filesystems.isfile(path) for path in _files(os.fsdecode(export_dir)))
 
 
 maybe_saved_model_directory = contains_saved_model
@@ -85,7 +85,7 @@ def read_saved_model(export_dir: str) -> Any:
     Raises:
       OSError: the file is missing, or damaged (UnreadableFileError, also a DataLossError and a ValueError).
     """
-    binary, text = _files(export_dir)
+    binary, text = _files(os.fsdecode(export_dir))
     message = saved_model_pb2.SavedModel()
     for path in (binary, text):
         if not filesystems.isfile(path):

@@ -151,7 +151,7 @@ class CheckpointManager:
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError(f"max_to_keep must be positive or None, but is {max_to_keep}")
         self.checkpoint = checkpoint
-        self.directory = os.fspath(directory)
+        self.directory = os.fsdecode(directory)
         self._max_to_keep = max_to_keep
         self._prefix = os.path.join(self.directory, checkpoint_name)
         state = get_checkpoint_state(self.directory) if filesystems.isdir(self.directory) else None

@@ -67,6 +67,7 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
 
     from dtf.wire.pb import checkpoint_state_pb2
 
+    checkpoint_dir = os.fsdecode(checkpoint_dir)
     path = _state_file(checkpoint_dir, latest_filename)
     try:
         text = filesystems.read_regular(path).decode()
@@ -159,7 +160,7 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
 
     Nothing is read: whether it is whole shows when it is restored; `latest_checkpoint` looks closer.
     """
-    prefix = os.fspath(checkpoint_prefix)
+    prefix = os.fsdecode(checkpoint_prefix)
     return filesystems.exists(checkpoint.index_file(prefix)) or bool(v1_files(prefix))
 
 

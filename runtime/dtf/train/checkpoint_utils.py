@@ -35,7 +35,7 @@ class CheckpointReader:
     """
 
     def __init__(self, filepattern: str) -> None:
-        self._reader = open_checkpoint(os.fspath(filepattern))
+        self._reader = open_checkpoint(os.fsdecode(filepattern))
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Whether there is a tensor of that name."""
@@ -152,7 +152,7 @@ def warm_start(
 
 
 def _prefix(ckpt_dir_or_file: str) -> str:
-    path = os.fspath(ckpt_dir_or_file)
+    path = os.fsdecode(ckpt_dir_or_file)
     if not filesystems.isdir(path):
         return path
     latest = latest_checkpoint(path)

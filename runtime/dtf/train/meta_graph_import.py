@@ -163,7 +163,7 @@ def read_meta_graph_file(filename: str) -> Any:
     """
     from google.protobuf import text_format
 
-    path = os.fspath(filename)
+    path = os.fsdecode(filename)
     if not filesystems.exists(path):
         raise MissingFileError(path)
     with file_errors(path):

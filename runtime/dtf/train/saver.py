@@ -219,7 +219,7 @@ class Saver:
             raise ValueError("'latest_filename' must not contain path components")
         started = perf_counter()
         with self._turn:
-            prefix = self._prefix(sess, os.fspath(save_path), global_step)
+            prefix = self._prefix(sess, os.fsdecode(save_path), global_step)
             if os.path.basename(prefix) == state_name and not self._sharded:
                 raise ValueError(f"'latest_filename' collides with 'save_path': '{state_name}' and '{prefix}'")
             if self._is_empty:
@@ -227,7 +227,7 @@ class Saver:
                     self._write_meta_graph(sess.graph, prefix, meta_graph_suffix, strip_default_attrs)
                 return None
             folder = filesystems.dirname(prefix)
-            remove_abandoned(folder, [os.path.basename(os.fspath(save_path)), state_name])
+            remove_abandoned(folder, [os.path.basename(os.fsdecode(save_path)), state_name])
             try:
                 feeds = {self.saver_def.filename_tensor_name: prefix}
                 if self._increments is not None:
@@ -268,7 +268,7 @@ class Saver:
             return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
-        prefix = os.fspath(save_path)
+        prefix = os.fsdecode(save_path)
         if not checkpoint_exists(prefix):
             raise ValueError(f"The passed save_path is not a valid checkpoint: {prefix}")
         logging.info("Restoring parameters from %s", prefix)

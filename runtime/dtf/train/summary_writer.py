@@ -12,6 +12,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/summary/Fil
 from __future__ import annotations
 
 import functools
+import os
 import queue
 import threading
 import time
@@ -60,6 +61,7 @@ class FileWriter:
     ) -> None:
         if session is not None:
             raise ValueError("FileWriter writes files itself, not through ops of a session")
+        logdir = os.fsdecode(logdir)
         self._logdir = logdir
         self._clock = clock
         self._tags_with_metadata: set[str] = set()

@@ -29,7 +29,7 @@ import numpy as np
 
 from dtf.wire import errors, limits
 from dtf.wire.file_system import FileSystem, Status
-from dtf.wire.fsspec_files import file_system
+from dtf.wire.fsspec_files import advice, file_system
 
 __all__ = [
     "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "is_device",
@@ -82,7 +82,7 @@ _OF_HOST = re.compile(r"file://[^/]*", re.IGNORECASE)
 
 def scheme_of(path: Path) -> str:
     """The scheme of a path, "" where it has none."""
-    found = _SCHEME.match(os.fspath(path))
+    found = _SCHEME.match(os.fsdecode(path))
     return found[1] if found else ""
 
 
@@ -178,22 +178,23 @@ def listdir(path: Path) -> list[str]:
 
 def glob(pattern: Path) -> list[str]:
     """The paths that match a pattern, with its scheme, in no order."""
-    if "\0" in os.fspath(pattern):
+    pattern = os.fsdecode(pattern)
+    if "\0" in pattern:
         return []
     system, inner = _system(pattern)
-    before = os.fspath(pattern)[: -len(inner)] if inner and system is _LOCAL else ""
+    before = pattern[: -len(inner)] if inner and system is _LOCAL else ""
     return [before + path for path in system.matching(inner)]
 
 
 def walk(top: Path, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yields (folder, names of folders in it, names of files in it) for a tree, as os.walk does."""
+    top = os.fsdecode(top)
     system, inner = _system(top)
     if system is _LOCAL:
-        before = os.fspath(top)[: len(os.fspath(top)) - len(inner)]
+        before = top[: len(top) - len(inner)]
         for folder, folders, files in os.walk(inner, topdown, onerror):
             yield before + folder, folders, files
         return
-    top = os.fspath(top)
     try:
         names = sorted(listdir(top))
     except OSError as error:
@@ -322,6 +323,6 @@ def _system(path: Path) -> tuple[FileSystem, str]:
         return _LOCAL, _OF_HOST.sub("", text, count=1) or "/"
     found = file_system(scheme)
     if found is None:
-        message = f"File system scheme '{scheme}' not implemented (file: '{text}')"
+        message = f"File system scheme '{scheme}' not implemented (file: '{text}'){advice(scheme)}"
         raise errors.UnimplementedError.of(message)
     return found, text

@@ -16,7 +16,7 @@ from typing import Any
 
 from dtf.wire.file_system import FileSystem, Status
 
-__all__ = ["FsspecFiles", "file_system"]
+__all__ = ["FsspecFiles", "advice", "file_system"]
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "created")
 
@@ -30,6 +30,16 @@ def file_system(scheme: str) -> FileSystem | None:
         return FsspecFiles(fsspec.filesystem(scheme))
     except (ImportError, ValueError, OSError):
         return None
+
+
+def advice(scheme: str) -> str:
+    """What to install for a scheme, as the end of a message; "" for a scheme that fsspec does not know either."""
+    try:
+        from fsspec.registry import known_implementations
+    except ImportError:
+        return ". Other file systems need fsspec: pip install 'dtf[fs]'"
+    found = known_implementations.get(scheme, {}).get("err", "")
+    return f". {found}" if found else ""
 
 
 class FsspecFiles:
