@@ -72,15 +72,31 @@ def test_a_ps_that_comes_back_without_its_state_must_end_the_session_as_a_lost_o
 
 
 @pytest.mark.slow
+def test_a_seeded_random_generator_must_go_on_where_it_was(folder):
+    drawn = []
+    for kills in (False, True):
+        servers = Servers(folder / str(kills))
+        with servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+            with tf.device("/job:ps/task:0"):
+                numbers = tf.random_uniform([3], seed=5)
+            with tf.Session(server.target) as session:
+                first = [session.run(numbers) for _ in range(3)]
+                if kills:
+                    servers.restart(0)
+                drawn.append([*first, *(session.run(numbers) for _ in range(3))])
+    np.testing.assert_array_equal(*drawn)
+
+
+@pytest.mark.slow
 def test_state_of_other_kinds_is_refused_in_words_and_none_stays_as_it_was(folder):
     for is_durable in (True, False):
         servers = Servers(folder, is_durable=is_durable)
         with servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
             with tf.device("/job:ps/task:0"):
-                numbers = tf.random_uniform([3], seed=5)
+                size = tf.FIFOQueue(3, tf.float32, shared_name="queue").size()
             with tf.Session(server.target) as session:
                 if is_durable:
-                    with pytest.raises(tf.errors.UnimplementedError, match="seeded random generator is not kept"):
-                        session.run(numbers)
+                    with pytest.raises(tf.errors.UnimplementedError, match="variables are the only kind of state"):
+                        session.run(size)
                 else:
-                    assert session.run(numbers).shape == (3,)
+                    assert session.run(size) == 0

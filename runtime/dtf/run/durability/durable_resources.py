@@ -7,7 +7,7 @@ that changed. Owns what records say, and how a restarted task reads them. The fi
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
                 [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
-                l: lineage
+                r: positions of random streams [session, node, counter]; l: lineage
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ import numpy as np
 
 from dtf.run.durability.journal import Block, Journal
 from dtf.run.durability.once import StepEntry, StepRecords
+from dtf.run.executor.step import SessionState
 from dtf.run.interfaces import Value
+from dtf.run.lib.philox import PhiloxDraws
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
 from dtf.run.value_types import Array, Shape
 from dtf.wire import dtypes, errors, tensor_frames
@@ -44,6 +46,7 @@ _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 16
 
 _Resource = TypeVar("_Resource")
+_State = TypeVar("_State")
 _Words = dict[str, list[list[object]]]
 
 
@@ -196,6 +199,41 @@ def _is_for_block(array: Array) -> bool:
     return type(array) is np.ndarray and array.nbytes > _IN_RECORD_BYTES_MAX and not array.dtype.hasobject
 
 
+class _KeptDraws(PhiloxDraws):
+    """A stream of random numbers whose position is in the records."""
+
+    def __init__(self, draws: PhiloxDraws, counter: int, moved: Callable[[int], None]) -> None:
+        super().__init__(draws.key, counter)
+        self._moved = moved
+
+    def reserve(self, counters: int) -> int:
+        first = super().reserve(counters)
+        self._moved(self.counter)
+        return first
+
+
+class _DurableSessionState(SessionState):
+    """The state of the nodes of one session. Streams of random numbers go on where the former process was."""
+
+    def __init__(self, owner: DurableResources, session: str) -> None:
+        super().__init__()
+        self._owner = owner
+        self._session = session
+
+    def node_state(self, name: str, factory: Callable[[], _State]) -> _State:
+        """See `SessionState.node_state`."""
+
+        def create() -> _State:
+            made = factory()
+            if not isinstance(made, PhiloxDraws):
+                return made
+            counter = self._owner.positions.get((self._session, name), made.counter)
+            kept = _KeptDraws(made, counter, lambda now: self._owner.move(self._session, name, now))
+            return cast(_State, kept)
+
+        return super().node_state(name, create)
+
+
 class _TransactionLock:
     """The lock of an update, whose release ends the transaction."""
 
@@ -240,6 +278,7 @@ class DurableResources(ResourceManager):
       lineage: the name of the state; a folder that was made anew has another one.
       generation: how often the folder has been taken by a process.
       steps: which operations of which steps have run.
+      positions: where the streams of random numbers are, by session and node.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -255,6 +294,8 @@ class DurableResources(ResourceManager):
         self.update_lock = self._transactions
         self.journal = Journal(folder)
         self.steps = StepRecords(self)
+        self.positions: dict[tuple[str, str], int] = {}
+        self._moved: dict[tuple[str, str], None] = {}
         self.lineage = ""
         self.generation = 0
         self._failure: errors.OpError | None = None
@@ -267,7 +308,7 @@ class DurableResources(ResourceManager):
         self._forgotten: list[str] = []
         started = time.monotonic()
         self._read()
-        self._orphans = {session for session, _ in self.steps.entries}
+        self._orphans = {session for session, _ in [*self.steps.entries, *self.positions]}
         self._orphans_until_s = time.monotonic() + _ORPHANS_KEPT_S
         self.generation += 1
         self.lineage = self.lineage or secrets.token_hex(8)
@@ -327,6 +368,17 @@ class DurableResources(ResourceManager):
             )
         self._changed[variable] = None
 
+    def session_state(self, session: str) -> SessionState:
+        """What a session keeps per node."""
+        return _DurableSessionState(self, session)
+
+    def move(self, session: str, node: str, counter: int) -> None:
+        """A stream of random numbers has moved on. Raises InternalError outside of a transaction."""
+        if not self._transactions.is_mine:
+            raise errors.InternalError.of(f"Node {node} of a durable task draws outside of a transaction")
+        self.positions[session, node] = counter
+        self._moved[session, node] = None
+
     def note(self, key: tuple[str, int], number: int, name: str, value: Value) -> None:
         """See `once.Keeper.note`."""
         self._ran.append((key, number, name, value))
@@ -352,7 +404,7 @@ class DurableResources(ResourceManager):
 
     def _end(self) -> None:
         """Writes the record of a transaction."""
-        if not self._changed and not self._ran and not self._removed:
+        if not self._changed and not self._ran and not self._removed and not self._moved:
             return
         if self._failure is not None:
             raise self._failure
@@ -363,12 +415,17 @@ class DurableResources(ResourceManager):
             self._say_variable(variable, words, values, False)
         ran, self._ran = self._ran, []
         self._say_steps(ran, words, values)
+        moved, self._moved = self._moved, {}
+        if moved:
+            words["r"] = [[*key, str(self.positions[key])] for key in moved]
         removed, self._removed = self._removed, []
         if removed:
             words["x"] = [[each.number] for each in removed]
         forgotten, self._forgotten = self._forgotten, []
         if forgotten:
             words["f"] = [[each] for each in forgotten]
+            for key in [key for key in self.positions if key[0] in forgotten]:
+                del self.positions[key]
         try:
             self.journal.append(_text(words, values))
         except errors.OpError as error:
@@ -426,7 +483,10 @@ class DurableResources(ResourceManager):
         if self._orphans and time.monotonic() > self._orphans_until_s:
             for key in [key for key in self.steps.entries if key[0] in self._orphans]:
                 self.steps.entries.pop(key, None)
+            for node in [node for node in self.positions if node[0] in self._orphans]:
+                del self.positions[node]
             self._orphans = set()
+        words["r"] = [[*node, str(counter)] for node, counter in self.positions.items()]
         self._say_steps(
             [
                 (key, entry.number, name, value)
@@ -479,7 +539,11 @@ class DurableResources(ResourceManager):
                     entry = entries[session, slot] = StepEntry(number, 0)
                 for name, place in names:
                     entry.results[name] = None if place < 0 else values[place]
+            for session, node, counter in words.get("r", ()):
+                self.positions[session, node] = int(counter)
             for (session,) in words.get("f", ()):
+                for at in [at for at in self.positions if at[0] == session]:
+                    del self.positions[at]
                 for key in [key for key in entries if key[0] == session]:
                     del entries[key]
         by_number: dict[int, Block] = {}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dtf.wire import errors, opdef
 from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2
 
-__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "mark_once"]
+__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
 
 MARK = "_once"
 """An attribute of nodes that change state, in the partitions of a step that may be sent again."""
@@ -30,6 +30,8 @@ _WITHOUT_STATE = frozenset(
     Assert Print PrintV2 Timestamp Save SaveSlices SaveV2
     Restore RestoreSlice RestoreV2 MergeV2Checkpoints
     ShardedFilename ShardedFilespec ReadFile WriteFile MatchingFiles Abort
+    SaveIncrement CheckNumerics CheckNumericsV2 DeepCopy Empty GuaranteeConst StatelessRandomGetAlg
+    _ParallelConcatStart
     """.split()
 )
 _OF_A_STEP = re.compile(r"(TensorArray|Stack)\w*")
@@ -39,12 +41,23 @@ _HANDLES = re.compile(
     r"LookupTable(Find|Size|Export)\w*|\w*Reader(V2)?|Barrier\w*Size|SummaryWriter"
 )
 """Makers and readers of state that a worker has: a repeated step may run them again."""
-_UNSEEDED_IS_STATELESS = re.compile(r"Random\w+|TruncatedNormal|Multinomial|ParameterizedTruncatedNormal")
+_DRAWS = frozenset(
+    "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomShuffle Multinomial RandomGamma".split()
+)
+"""Their generators are streams (`lib.philox`), and how far each has come is kept."""
+_OTHER_DRAWS = frozenset("RandomPoisson RandomPoissonV2 ParameterizedTruncatedNormal".split())
 
 
 def is_kept(op: str) -> bool:
     """Whether the operation changes state of a kind that a durable task keeps."""
-    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT
+    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT or op in _DRAWS
+
+
+def is_result_kept(op: str) -> bool:
+    """Whether a step that is sent again after a restart takes the operation's result instead of running it again.
+    Random numbers, which may be large, are drawn again, from where the stream is by then.
+    """
+    return op not in _DRAWS
 
 
 def changes_state(op: str) -> bool:
@@ -99,7 +112,7 @@ def _reason(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.Fun
     if called:
         changing = _first_change(called, functions, set())
         return None if changing is None else f"its function has '{changing.name}' ({changing.op})"
-    if _UNSEEDED_IS_STATELESS.fullmatch(node.op):
+    if node.op in _OTHER_DRAWS:
         is_seeded = node.attr["seed"].i or node.attr["seed2"].i
         return "the position of a seeded random generator is not kept" if is_seeded else None
     return "variables are the only kind of state that is kept" if _has_state(node.op) else None

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from dtf.run.durability.kept import MARK, is_kept
+from dtf.run.durability.kept import MARK, is_kept, is_result_kept
 from dtf.run.executor.instructions import Instruction
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Value
@@ -160,13 +160,14 @@ def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Ins
     else:
         outputs = instruction.node.op_def.outputs
         gives_reference = len(outputs) == 1 and outputs[0].is_ref and bool(instruction.node.op_def.inputs)
-        function = _synchronous(name, call, instruction.kernel.stateful, gives_reference, keeps)
+        keeps_result = keeps and is_result_kept(instruction.op)
+        function = _synchronous(name, call, instruction.kernel.stateful, gives_reference, keeps_result)
     kernel = instruction.kernel._replace(stateful=True)
     return dataclasses.replace(instruction, kernel=kernel, function=function, keeps=keeps)
 
 
 def _synchronous(
-    name: str, call: Callable[..., Value], takes_step: bool, gives_reference: bool, keeps: bool
+    name: str, call: Callable[..., Value], takes_step: bool, gives_reference: bool, keeps_result: bool
 ) -> Callable[..., Value]:
     def run(step: StepContext, *inputs: Value) -> Value:
         attempt = step.attempt
@@ -177,7 +178,7 @@ def _synchronous(
         if key in results:
             return inputs[0] if gives_reference else results[key]
         value = call(step, *inputs) if takes_step else call(*inputs)
-        attempt.note(key, None if gives_reference else value, keeps)
+        attempt.note(key, None if gives_reference else value, keeps_result)
         return value
 
     return run

@@ -99,6 +99,11 @@ class PhiloxDraws:
         """The stream of a stateful op with these two seeds."""
         return cls(seed, (seed2 & _BITS64) << 64)
 
+    @property
+    def counter(self) -> int:
+        """Where the stream is."""
+        return self._counter
+
     def reserve(self, counters: int) -> int:
         """Takes that many counters off the stream; returns the first."""
         with self._lock:

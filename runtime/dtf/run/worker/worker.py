@@ -100,7 +100,8 @@ class LocalWorker:
         self._sessions: dict[str, WorkerSession] = {}
         self.collective_leader = self.task
         self._groups = GroupLeader()
-        self._legacy = WorkerSession("", self.devices, self.resources, is_durable=durable is not None)
+        shared = None if durable is None else durable.session_state("")
+        self._legacy = WorkerSession("", self.devices, self.resources, durable_state=shared)
         self._legacy.collectives = self._collectives(self._legacy)
         self._running = WorkerSteps(self._records)
         self.pushed_steps = PushedSteps(self.task, self.rendezvous, self._running, lambda: self.peers)
@@ -185,7 +186,7 @@ class LocalWorker:
             cluster = self._peers_of_cluster(server_def)
         devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
-        is_durable = self._durable is not None
+        state = None
         if self._durable is not None:
             if isolate:
                 raise errors.UnimplementedError.of(
@@ -193,7 +194,8 @@ class LocalWorker:
                     "isolate_session_state to false, or durability to 'none'.",
                 )
             self._durable.session_is_here(handle)
-        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation, is_durable)
+            state = self._durable.session_state(handle)
+        session = WorkerSession(handle, devices, resources, cluster, master_task, master_incarnation, state)
         session.collectives = self._collectives(session)
         with self._lock:
             stale = [

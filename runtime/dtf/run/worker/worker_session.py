@@ -55,18 +55,18 @@ class WorkerSession:
         cluster: ClusterPeers | None = None,
         master_task: str = "",
         master_incarnation: int = 0,
-        is_durable: bool = False,
+        durable_state: SessionState | None = None,
     ) -> None:
-        """A session without graphs; `cluster` is None when it has the server's. `is_durable`: its resources outlive the
-        process.
+        """A session without graphs; `cluster` is None when it has the server's. `durable_state` is given where its
+        resources outlive the process.
         """
         self.handle = handle
         self.devices = tuple(devices)
         self.resources = resources
         self.master_task = master_task
         self.master_incarnation = master_incarnation
-        self.is_durable = is_durable
-        self.state = SessionState()
+        self.is_durable = durable_state is not None
+        self.state = durable_state or SessionState()
         self.graphs: dict[str, RegisteredGraph] = {}
         self.was_used = False  # by a step, since it was last asked whether its master has gone
         self.collectives: Collectives | None = None
