@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dtfctl.control.autoscaler import Autoscaler
 from dtfctl.control.client import Reply, Request
 from dtfctl.control.protocol import plan_of
 from dtfctl.control.requests import RequestHandler, hold_ports
@@ -133,6 +134,7 @@ class Daemon:
         self._complaints = Complaints()
         self._changing = asyncio.Lock()
         self._probing: Probing | None = None
+        self._autoscaling: asyncio.Task[None] | None = None
         self._gatherer: Gatherer | None = None
         self._metrics = MetricsEndpoint(self._look)
         self._notices: NoticeSender | None = None
@@ -164,6 +166,8 @@ class Daemon:
         if self._is_told_to_end:
             self._stop_by_signal()
         await self._turn(self._supervisor)
+        if self._autoscaling is not None:
+            self._autoscaling.cancel()
         if self._probing is not None:
             self._probing.close()
         self._supervisor.end(await self._launcher.sweep())
@@ -260,6 +264,15 @@ class Daemon:
             return await RequestHandler(self._supervisor, self._launcher, self._changing, self._save).answer(request)
         finally:
             await self._follow_metrics(self._supervisor)
+            self._work.set()
+
+    async def _scale(self, job: str, replicas: int) -> Reply:
+        """The number of tasks that the supervisor itself wants."""
+        assert self._supervisor is not None and self._launcher is not None
+        try:
+            handler = RequestHandler(self._supervisor, self._launcher, self._changing, self._save)
+            return await handler.autoscale(job, replicas)
+        finally:
             self._work.set()
 
     async def _begin_run(
@@ -380,7 +393,9 @@ class Daemon:
         self._notices = NoticeSender(self._present_run, before, self._supervisor.tell_trouble)
         tls = None if self._certificates is None else self._certificates.client_context()
         self._gatherer = Gatherer(lambda run, after: self._store.history(run.number, after), self._elsewhere, tls)
-        self._probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
+        self._probing = probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
+        scaler = Autoscaler(self._supervisor, lambda: probing.runs, self._scale, time.monotonic)
+        self._autoscaling = asyncio.create_task(scaler.watch())
         self._begun.set()
 
     def _present_run(self) -> Run:

@@ -39,10 +39,12 @@ from dtfctl.values.plan import (
     ALL,
     ANY,
     FIRST,
+    FULL,
     KUBERNETES,
     NONE,
     PROGRESS,
     SLURM,
+    Autoscale,
     ClusterPlan,
     JobPlan,
     KubernetesSettings,
@@ -152,6 +154,27 @@ def _metrics(values: Values) -> str:
     return f"{host or '127.0.0.1'}:{port}"
 
 
+def _autoscale(values: Values, jobs: list[JobPlan]) -> tuple[Autoscale, ...]:
+    """The jobs that the supervisor scales. Their tasks must be able to join and leave."""
+    found = []
+    by_name = {job.name: job for job in jobs}
+    for name, limits in _value(values, "autoscale", {}).items():
+        job, at = by_name.get(name), limits.node.at
+        if job is None:
+            raise at.error(f'"autoscale.{name}": no job is called {name} (jobs: {", ".join(by_name)})')
+        if job.stops_last:
+            raise at.error(f'"autoscale.{name}": the tasks of {name} hold state; scale them by hand')
+        for each in jobs:
+            settings = (each.settings, *each.overrides.values())
+            if each.is_member and any(one.cluster_spec == FULL for one in settings):
+                raise at.error(
+                    f'"autoscale" needs "cluster_spec: elastic" or sparse: {each.name} has full ones, and each change '
+                    "would restart its tasks"
+                )
+        found.append(Autoscale(name, *limits.value))
+    return tuple(found)
+
+
 def job_names(root: Node) -> tuple[str, ...]:
     """The names that placeholders may mention, as far as they can be seen before anything is checked."""
     jobs = root.get("jobs") if isinstance(root, Mapping) else None
@@ -246,6 +269,7 @@ class _Builder:
             host_lost_after_s=_value(values, "host_lost_after", HOST_LOST_AFTER_S),
             fence_after_s=_fence_after(values),
             metrics=_metrics(values),
+            autoscale=_autoscale(values, jobs),
             notify=Notify(**{event: found.value for event, found in _value(values, "notify", {}).items()}),
         )
         if group is not None:

@@ -19,7 +19,7 @@ HOSTS_COME_FIRST = ("python", "venv", "working_dir", "bind")
 
 _OF_THE_CLUSTER = (
     "name", "checkpoint_dir", "success", "security", "ssh", "host_lost_after", "fence_after", "metrics",
-    "notify", "hosts",
+    "notify", "autoscale", "hosts",
 )  # fmt: skip
 
 _ALWAYS_SHOWN = ("restart", "logs")

@@ -523,6 +523,10 @@ CLUSTER = Section(
             NOTIFY,
             "Commands that get a JSON document on stdin, or URLs to which it is posted, when something happens.",
         ),
+        "autoscale": Key(
+            Table(values.limits(1, REPLICAS_MAX), "^[A-Za-z][A-Za-z0-9_-]*$", _check_job_name),
+            "Jobs whose number of tasks follows hosts and steps/s, within [least, most].",
+        ),
         "port": _PORT,
         **SETTINGS,
     },

@@ -183,6 +183,21 @@ def one_or_list(inner: Kind) -> Kind:
     return Kind(read, {"anyOf": [inner.schema, {"type": "array", "items": inner.schema, "minItems": 1}]}, spell)
 
 
+def limits(least: int, most: int) -> Kind:
+    """[least, most], two whole numbers."""
+    number = integer(least, most)
+
+    def read(reader: Reader, node: Node, where: str) -> tuple[int, int]:
+        if not isinstance(node, Sequence) or len(node.items) != 2:
+            raise node.at.error(f'"{where}" must be two numbers, [least, most], not {node}')
+        low, high = (number.read(reader, item, where) for item in node.items)
+        if low > high:
+            raise node.at.error(f'"{where}" is [{low}, {high}]: the first number must not be the larger one')
+        return low, high
+
+    return Kind(read, {"type": "array", "items": number.schema, "minItems": 2, "maxItems": 2})
+
+
 def _read_notice(reader: Reader, node: Node, where: str) -> str | tuple[str, ...]:
     if isinstance(node, Sequence):
         words = tuple(reader.filled(item, where) for item in node.items)

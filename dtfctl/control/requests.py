@@ -88,6 +88,19 @@ class RequestHandler:
             return {"error": str(error)}
         return await self.up(request, plan, self._supervisor.run.secrets)
 
+    async def autoscale(self, job: str, replicas: int) -> Reply:
+        """As `scale`, decided by the supervisor itself: only hosts that have joined the run get tasks."""
+        async with self._changing:
+            run = self._supervisor.run
+            if run.outcome:
+                return ENDING
+            joined = {host.name for host in run.plan.hosts if host.is_local or host.name in run.hosts}
+            try:
+                plan = scaled(run.plan, job, replicas, joined)
+            except ValueError as error:
+                return {"error": str(error)}
+            return await self.up({"apply": True}, plan, run.secrets)
+
     async def up(self, request: Request, plan: ClusterPlan, secrets: Mapping[str, str]) -> Reply:
         """Of a running cluster: what differs, and on demand the change."""
         supervisor = self._supervisor

@@ -7,7 +7,7 @@ of the others. All else takes effect without anybody noticing. Pure; the text is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dtfctl import hints
@@ -201,7 +201,7 @@ def _names(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-_OF_THE_CLUSTER = ("success", "success_rule", "host_lost_after_s", "fence_after_s", "checkpoint_dir")
+_OF_THE_CLUSTER = ("autoscale", "success", "success_rule", "host_lost_after_s", "fence_after_s", "checkpoint_dir")
 
 
 def _of_the_cluster(old: ClusterPlan, new: ClusterPlan) -> Iterator[str]:
@@ -210,9 +210,11 @@ def _of_the_cluster(old: ClusterPlan, new: ClusterPlan) -> Iterator[str]:
             yield difference
 
 
-def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
+def scaled(
+    plan: ClusterPlan, job_name: str, replicas: int, only: Collection[str] | None = None
+) -> ClusterPlan:
     """The plan with so many tasks in a job. New ones go to those of the hosts that the file gives it, used so far or
-    not, that have the fewest of its tasks; a host that has none any more is idle.
+    not, that have the fewest of its tasks; a host that has none any more is idle. With `only` no other hosts count.
 
     Raises ValueError, in words for the user, where only the cluster file can say what they get.
     """
@@ -221,7 +223,7 @@ def scaled(plan: ClusterPlan, job_name: str, replicas: int) -> ClusterPlan:
     others = [place for each in plan.jobs if each is not job for place in each.places]
     places = list(job.places[:replicas])
     while len(places) < replicas:
-        places.append(_next_place(job, places, others, hosts))
+        places.append(_next_place(job, places, others, hosts, only))
     after = _with_places(plan, job, places, hosts)
     _check_reachable(after)
     return after
@@ -241,13 +243,20 @@ def _scalable(plan: ClusterPlan, job_name: str, replicas: int) -> JobPlan:
     return job
 
 
-def _next_place(job: JobPlan, places: list[Place], others: list[Place], hosts: Mapping[str, HostPlan]) -> Place:
+def _next_place(
+    job: JobPlan,
+    places: list[Place],
+    others: list[Place],
+    hosts: Mapping[str, HostPlan],
+    only: Collection[str] | None,
+) -> Place:
     """Where the next task of a job runs that has `places` so far; `others` are those of all other jobs.
 
     Raises ValueError when no host has a slot left, or its port is taken.
     """
     own, all_of_them = (Counter(place.host for place in some) for some in (places, [*others, *places]))
     names = job.candidates or tuple(dict.fromkeys(place.host for place in job.places))
+    names = tuple(name for name in names if only is None or name in only)
     free = [name for name in names if hosts[name].slots is None or all_of_them[name] < (hosts[name].slots or 0)]
     if not free:
         raise ValueError(f"no slot is left for {job.name}:{len(places)} on {', '.join(names)}")

@@ -301,6 +301,10 @@ class Supervisor:
         """For the history."""
         self._note(task, "trouble", words)
 
+    def note_scaled(self, words: str) -> None:
+        """For the history: another number of tasks was decided here, and why."""
+        self._note("", "autoscale", words)
+
     def tell_trouble(self, words: str) -> None:
         """For the history, also after the end of the run; on disk when this returns, if it can be written."""
         self._note("", "trouble", words)

@@ -511,6 +511,15 @@ class Notify:
 
 
 @dataclass(frozen=True)
+class Autoscale:
+    """A job whose number of tasks the supervisor chooses, within these limits."""
+
+    job: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
 class ClusterPlan:
     """The whole cluster file. `success` names the deciding jobs; of their tasks all, any, or each job's first must
     exit with 0, as `success_rule` says. `hosts` are those that have tasks or are spares, `idle_hosts` those that might
@@ -539,6 +548,7 @@ class ClusterPlan:
     fence_after_s: float = 0.0
     metrics: str = ""
     notify: Notify = Notify()
+    autoscale: tuple[Autoscale, ...] = ()
 
     @property
     def group(self) -> GroupSettings:

@@ -44,7 +44,7 @@ ROOMS = {
 
 PURE = {
     *(module_name(path) for room in ("values", "plan") for path in (ROOT / "dtfctl" / room).glob("*.py")),
-    *(f"dtfctl.supervise.{name}" for name in ("host_failover", "planned_ends", "reconcile", "restart")),
+    *(f"dtfctl.supervise.{name}" for name in ("autoscale", "host_failover", "planned_ends", "reconcile", "restart")),
     "dtfctl.notices.documents",
     *(f"dtfctl.trace.{name}" for name in ("model", "critical_path", "explain")),
     *("dtfctl.checks.questions", "dtfctl.checks.program_line", "dtfctl.show.view", "dtfctl.show.columns"),

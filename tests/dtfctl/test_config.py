@@ -16,7 +16,7 @@ from dtfctl.config.source import write_yaml
 from dtfctl.errors import ConfigError
 from dtfctl.plan.expand import fill_path
 from dtfctl.values import plan as plans
-from dtfctl.values.plan import ClusterPlan, Limits, LogPolicy, Notify, Place, Probe, RestartPolicy, Secret
+from dtfctl.values.plan import Autoscale, ClusterPlan, Limits, LogPolicy, Notify, Place, Probe, RestartPolicy, Secret
 from dtfctl.wire.typed import from_document
 from tests.dtfctl.fakes import plan_of
 
@@ -124,6 +124,12 @@ def test_every_key_has_its_place_in_the_plan():
 def test_a_plan_survives_its_way_through_json():
     for plan in (plan_of(FULL), load(FULL_FILE, environment={})):
         assert from_document(ClusterPlan, json.loads(json.dumps(plans.to_json(plan)))) == plan
+
+
+def test_a_job_may_scale_itself_between_two_numbers():
+    plan = plan_of(HEAD + "cluster_spec: elastic\nautoscale: {worker: [2, 16]}\njobs: {ps: 1, worker: 2}\n")
+    assert plan.autoscale == (Autoscale("worker", 2, 16),)
+    assert from_document(ClusterPlan, json.loads(json.dumps(plans.to_json(plan)))) == plan
 
 
 def test_checkpoints_may_lie_where_only_programs_look():

@@ -55,6 +55,26 @@ MALFORMED = {
         HEAD + "metrics: here:99999\njobs: {a: 1}",
         'c.yaml:2:10: "metrics" names the port 99999; a port lies between 1 and 65535',
     ),
+    "autoscale of another job": (
+        HEAD + "autoscale: {b: [1, 2]}\njobs: {a: 1}",
+        'c.yaml:2:16: "autoscale.b": no job is called b (jobs: a)',
+    ),
+    "autoscale of parameter servers": (
+        HEAD + "autoscale: {ps: [1, 2]}\njobs: {ps: 1, worker: 1}",
+        'c.yaml:2:17: "autoscale.ps": the tasks of ps hold state; scale them by hand',
+    ),
+    "autoscale of tasks that restart": (
+        HEAD + "autoscale: {a: [1, 2]}\njobs: {a: 1}",
+        'c.yaml:2:16: "autoscale" needs "cluster_spec: elastic" or sparse: a has full ones',
+    ),
+    "limits of autoscale in the wrong order": (
+        HEAD + "autoscale: {a: [3, 2]}\njobs: {a: 1}",
+        'c.yaml:2:16: "autoscale.a" is [3, 2]: the first number must not be the larger one',
+    ),
+    "one limit of autoscale": (
+        HEAD + "autoscale: {a: 3}\njobs: {a: 1}",
+        'c.yaml:2:16: "autoscale.a" must be two numbers, [least, most], not',
+    ),
     "metrics without a port": (
         HEAD + "metrics: here\njobs: {a: 1}",
         'c.yaml:2:10: "metrics" must be a port, or an address',

@@ -60,3 +60,19 @@ def test_workers_join_and_leave_by_scale_and_every_step_counts_once(cluster):
     assert up.wait(60) == 0, cluster.out() + cluster.err()
     counted = json.loads(re.search(r"counted (\[.*\])", cluster.out())[1])
     assert {index: steps for index, steps in enumerate(counted) if steps} == confirmed(cluster)
+
+
+def test_a_job_grows_by_itself_while_its_steps_grow_and_says_why(cluster):
+    cluster.write(FILE.replace("worker: 2", "worker: 1") + "autoscale: {worker: [1, 3]}\n")
+    cluster.environment |= {"DTFCTL_AUTOSCALE_AFTER": "3", "DTFCTL_STALLED_AFTER": "2"}
+    up = cluster.start("up", "--attach")
+    wait_until(lambda: "first step" in cluster.out(), "the first worker to train")
+    before = pids(cluster)
+    wait_until(lambda: "worker=2: " in cluster.run("events").stdout, "a decision")
+    assert re.search(r"autoscale\s.*worker=2: [\d.e+]+ steps/s with 1 task, and there is room for 2 more",
+                     cluster.run("events").stdout)  # fmt: skip
+    wait_until(lambda: cluster.out().count("first step") >= 2, "the second worker to train")
+    assert {name: pid for name, pid in pids(cluster).items() if name in before} == before
+    (cluster.folder / "counted").touch()
+    (cluster.folder / "done").touch()
+    assert up.wait(60) == 0, cluster.out() + cluster.err()
