@@ -233,3 +233,13 @@ def test_a_save_that_is_cancelled_leaves_nothing(tmp_path):
     saving._Save(*arguments).run(lambda value=None, error=None: answers.append(error))
     assert isinstance(answers[0], errors.CancelledError)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_restored_variable_is_updated_in_place(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable = tf.get_variable("table", initializer=tf.constant(table()), use_resource=True)
+        saver = tf.train.Saver()
+        session.run(variable.initializer)
+        path = saver.save(session, str(tmp_path / "model"), write_meta_graph=False)
+    assert BundleReader(path).read("table").flags.owndata
+    assert BundleReader(path).read_slice("table", [(1, 2), (0, -1)]).shape == (2, WIDTH)

@@ -50,6 +50,8 @@ from dtf.wire.varints import read_varint, varint
 from dtf.wire.versions import CHECKPOINT, check_versions
 
 _HEADER_KEY = b""
+_READ_BYTES = 1 << 20
+"""As much as is checked while it is still in the processor's cache."""
 
 
 class BundleWriter:
@@ -370,24 +372,34 @@ class BundleReader:
             message = f"{path}: tensor {name} of shape {shape} and type {dtype.name} cannot have {entry.size} bytes"
             raise errors.DataLossError.of(message)
         try:
-            stored, there = filesystems.read_array(path, entry.offset, entry.size)
+            there = filesystems.getsize(path) - entry.offset  # 0 of a pipe, whose reader would wait
+            if entry.size <= max(0, there) and dtype.size:
+                array, crc = _read_numbers(path, entry, dtype, shape)
+            else:
+                stored, there = filesystems.read_array(path, entry.offset, entry.size)
         except FileNotFoundError:
             raise errors.NotFoundError.of(f"{path}: the checkpoint's data file is missing") from None
         except OSError as error:
             raise error_of(error, path) from error
-        if len(stored) < entry.size:
+        if entry.size > max(0, there):
             message = f"{path}: cut short: tensor {name} needs {entry.size} bytes at {entry.offset}, has {there}"
             raise errors.DataLossError.of(message)
         if dtype is dtypes.string:
             array, crc = _decode_strings(stored, shape, f"{path}: tensor {name}")
         elif dtype is dtypes.variant:
             array, crc = _decode_variants(stored, shape, f"{path}: tensor {name}")
-        else:
-            array = stored.view(dtype.as_numpy_dtype).reshape(shape)
-            crc = crc32c(stored)
         if mask(crc) != entry.crc32c:
             raise errors.DataLossError.of(f"{path}: Checksum does not match for tensor {name}")
         return array
+
+
+def _read_numbers(path: str, entry: Any, dtype: dtypes.DType, shape: Sequence[int]) -> tuple[np.ndarray, int]:
+    """A tensor and its checksum. The array owns its memory, so that a variable may update it in place."""
+    array = np.empty(shape, dtype.as_numpy_dtype)
+    crc = 0
+    for piece in filesystems.read_pieces(path, entry.offset, array.reshape(-1).view(np.uint8), _READ_BYTES):
+        crc = crc32c(piece, crc)
+    return array, crc
 
 
 def merge_bundles(prefixes: Sequence[str], merged: str, delete_old_folders: bool = True) -> None:

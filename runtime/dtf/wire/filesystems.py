@@ -33,8 +33,8 @@ from dtf.wire.fsspec_files import advice, file_system
 
 __all__ = [
     "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "is_device",
-    "isdir", "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "read_regular", "remove", "replace",
-    "rmdir", "rmtree", "scheme_of", "stat", "sync", "walk",
+    "isdir", "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "read_pieces", "read_regular", "remove",
+    "replace", "rmdir", "rmtree", "scheme_of", "stat", "sync", "walk",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -292,6 +292,31 @@ def read_array(path: Path, offset: int, size: int) -> tuple[np.ndarray, int]:
             return np.fromfile(file, np.uint8, size, offset=offset), there
         file.seek(offset)
         return np.frombuffer(file.read(size), np.uint8), there
+
+
+def read_pieces(path: Path, offset: int, room: np.ndarray, piece_bytes: int) -> Iterator[np.ndarray]:
+    """Fills `room` (contiguous uint8) with the bytes of a file from `offset` on, and yields each piece once it is
+    there. Fewer bytes than `room` has come where the file ends before.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    system, inner = _system(path)
+    with builtins.open(inner, "rb", buffering=0) if system is _LOCAL else system.open(inner, "rb", None) as file:
+        file.seek(offset)
+        position = 0
+        while position < len(room):
+            piece = room[position : position + piece_bytes]
+            if system is _LOCAL:
+                count = file.readinto(piece.data)
+            else:
+                found = file.read(len(piece))
+                count = len(found)
+                piece[:count] = np.frombuffer(found, np.uint8)
+            if not count:
+                return
+            yield piece[:count]
+            position += count
 
 
 def sync(file: Any) -> None:
