@@ -88,7 +88,6 @@ def add_to(group: click.Group) -> None:
 
         `tensorboard: true` in the cluster file runs one beside the training; `dtfctl status` shows its address.
         """
-        import importlib.util
         import os
 
         from dtfctl.commands import exec_shell
@@ -100,14 +99,12 @@ def add_to(group: click.Group) -> None:
             options.terminal().say(f"TensorBoard of {chosen.name} is running: http://{running}/")
             return
         folder = _folder(chosen, run)
-        python = _python_with_tensorboard(run)
-        if python is None:
-            if importlib.util.find_spec("tensorboard") is None:
-                fail(ERROR, "TensorBoard is not installed here: pip install tensorboard")
-            python = sys.executable
+        program = _program(run)
+        if program is None:
+            fail(ERROR, "TensorBoard is not installed here: pip install tensorboard, or put the program on PATH")
         port = port or _reserved_port(host)
         options.terminal().say(f"TensorBoard of {chosen.name}: http://{host}:{port}/ (Ctrl-C ends it)")
-        words = (python, "-m", "tensorboard.main", f"--logdir={folder}", f"--host={host}", f"--port={port}")
+        words = (*program, f"--logdir={folder}", f"--host={host}", f"--port={port}")
         with quiet_ctrl_c():
             exec_shell.become(words, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
 
@@ -116,14 +113,19 @@ def _is_board(name: str, status: object) -> bool:
     return name.partition(":")[0] == "tensorboard" and bool(getattr(status, "ready", False))
 
 
-def _python_with_tensorboard(run: Run) -> str | None:
-    """That of the file's own TensorBoard, where it is on this machine."""
+def _program(run: Run) -> tuple[str, ...] | None:
+    """How TensorBoard is run here: as the file's own one does, where it is on this machine; by this Python; else as a
+    program of another environment, such as pipx's."""
+    import importlib.util
     import shutil
 
     for task in run.plan.tasks():
-        if task.job.name == "tensorboard" and task.host.is_local:
-            return shutil.which(task.python) or (task.python or None)
-    return None
+        if task.job.name == "tensorboard" and task.host.is_local and task.python:
+            return shutil.which(task.python) or task.python, "-m", "tensorboard.main"
+    if importlib.util.find_spec("tensorboard") is not None:
+        return sys.executable, "-m", "tensorboard.main"
+    program = shutil.which("tensorboard")
+    return None if program is None else (program,)
 
 
 def _reserved_port(host: str) -> int:

@@ -20,6 +20,9 @@ from dtfctl.wording import printable
 HOT_CORES = 0.6
 """A parameter server that uses less than this part of a core is not what others wait for."""
 
+HOT_CORES_LEAST = 0.15
+"""On a busy machine no task gets a core for itself, and the limit falls with its part, down to this."""
+
 HOT_TIMES = 2.5
 """So many times as busy as the other parameter servers on average."""
 
@@ -166,7 +169,8 @@ def _hot_ps(snapshot: Snapshot) -> Iterator[Finding]:
     hottest = max(servers, key=_cores)
     others = sum(map(_cores, servers)) - _cores(hottest)
     mean = others / (len(servers) - 1)
-    if _cores(hottest) >= HOT_CORES and _cores(hottest) >= HOT_TIMES * mean:
+    enough = max(HOT_CORES_LEAST, HOT_CORES / max(1.0, snapshot.strain))
+    if _cores(hottest) >= enough and _cores(hottest) >= HOT_TIMES * mean:
         words = (
             f"{hottest.name} is hot: it uses {_percent(_cores(hottest))} of a core, "
             f"the other parameter servers {_percent(mean)} on average"

@@ -50,7 +50,10 @@ class Looker:
         disks = [] if run.is_over else _disks(self._cluster, run)
         usages = {name: found for name, found in self._usages.items() if name in statuses and statuses[name].pid}
         rates = {name: rate for name, rate in self._rates.items() if name in statuses and statuses[name].ready}
-        return take(run, statuses, time.monotonic(), time.time(), usages, progress, history, rates=rates, disks=disks)
+        known = (usages, progress, history)
+        return take(
+            run, statuses, time.monotonic(), time.time(), *known, rates=rates, disks=disks, strain=_strain()
+        )
 
     @property
     def has_rates(self) -> bool:
@@ -109,6 +112,11 @@ class Looker:
             return self._reader.poll()
         except OSError:
             return None
+
+
+def _strain() -> float:
+    """How many programs want a core of this machine, as of the last minute; at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _disks(cluster: Cluster, run: Run) -> list[Disk]:

@@ -102,7 +102,7 @@ class Snapshot:
     it `is_over`. `outcome` and `why` are set when the end is decided. `at` and `started_at` are the wall clock's.
     `history` is what has happened after an id that the reader named, `reports` what tasks say of themselves,
     `restarts_by_cause` counts by (task, cause); the last two are there only where the reader asked for them. `disks`
-    are those that were looked at."""
+    are those that were looked at. `strain` is how many programs want a core of this machine, 1 where all find one."""
 
     at: float
     name: str
@@ -120,6 +120,7 @@ class Snapshot:
     reports: Mapping[str, TaskReport] = field(default_factory=dict)
     restarts_by_cause: Mapping[tuple[str, str], int] = field(default_factory=dict)
     disks: tuple[Disk, ...] = ()
+    strain: float = 1.0
 
     @property
     def ready(self) -> int:
@@ -142,6 +143,7 @@ def take(
     restarts_by_cause: Mapping[tuple[str, str], int] | None = None,
     rates: Mapping[str, float] | None = None,
     disks: Sequence[Disk] = (),
+    strain: float = 1.0,
 ) -> Snapshot:
     """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task, `rates` the
     steps per second."""
@@ -162,6 +164,7 @@ def take(
         reports=reports or {},
         restarts_by_cause=restarts_by_cause or {},
         disks=tuple(disks),
+        strain=strain,
     )
 
 

@@ -47,6 +47,12 @@ def test_parameter_servers_that_share_the_work_or_idle_are_not_hot(cores):
     assert kinds(a_cluster(a_task("ps:0", cores=cores[0]), a_task("ps:1", cores=cores[1]))) == []
 
 
+def test_on_a_machine_that_others_use_too_a_ps_is_hot_with_fewer_cores():
+    cluster = a_cluster(a_task("ps:0", cores=0.25), a_task("ps:1", cores=0.02))
+    assert kinds(cluster) == []
+    assert kinds(replace(cluster, strain=4.0)) == [Kind.HOT_PS]
+
+
 def test_a_slow_worker_is_compared_with_the_others():
     rates = {"worker:0": 20.0, "worker:1": 4.0, "worker:2": 22.0}
     (finding,) = findings(a_cluster(*(a_task(name, steps_per_s=rate) for name, rate in rates.items())))

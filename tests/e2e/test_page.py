@@ -227,6 +227,66 @@ def test_a_training_of_dtf_shows_its_variables_and_is_traced(tmp_path, browser):
         dtfctl.run("down", "--purge", status=None)
 
 
+UNEVEN = f"""
+name: uneven
+program: {sys.executable} {ROOT / "tests" / "e2e" / "imbalanced_trainer.py"} uneven
+environment: {{OPENBLAS_NUM_THREADS: "1"}}
+jobs: {{ps: 2, worker: 2}}
+"""
+
+
+@needs_chromium
+@pytest.mark.timeout(240)
+def test_a_real_hot_parameter_server_and_a_real_slow_worker_are_said_by_the_page(tmp_path, browser):
+    dtfctl = CommandLine(tmp_path, UNEVEN)
+    dtfctl.environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'runtime'}"
+    try:
+        dtfctl.run("up")
+        with PageProcess(dtfctl.state, "--read-only") as page:
+            go(browser, page.address, "uneven", "overview")
+            for kind, words in (("hot-ps", "ps:0 is hot"), ("slow-worker", "worker:1 is slow")):
+                script = "document.querySelector(arguments[0])?.textContent.includes(arguments[1])"
+                selector = f"#wrong li[data-kind={kind}]"
+                browser.wait_for(script, f"the page to say {kind}", selector, words, timeout_s=150)
+    finally:
+        dtfctl.run("down", "--purge", status=None)
+
+
+@needs_chromium
+def test_histograms_and_images_are_drawn_sample_by_sample(tmp_path, browser):
+    import numpy as np
+
+    import dtf as tf
+
+    state = tmp_path / "state"
+    _, plan = made_up(state, "pictures")
+    with tf.Graph().as_default(), tf.Session() as session:
+        values, pixels = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.uint8, [1, 12, 16, 3])
+        both = tf.summary.merge([tf.summary.histogram("weights", values), tf.summary.image("input", pixels)])
+        writer = tf.summary.FileWriter(plan.checkpoint_folder)
+        for step in range(3):
+            drawn = np.random.RandomState(step).randn(500) + step
+            picture = np.full([1, 12, 16, 3], 80 * step, np.uint8)
+            writer.add_summary(session.run(both, {values: drawn, pixels: picture}), step)
+        writer.close()
+    browser.open("about:blank")
+    browser.complaints()
+    with PageProcess(state) as page:
+        go(browser, page.address, "pictures", "training")
+        browser.wait_for("document.querySelector('figure.image img')?.naturalWidth === 16", "the image")
+        figures = "[...document.querySelectorAll('figure.chart')]"
+        histogram = f"{figures}.find((each) => each.textContent.includes('weights'))"
+        browser.wait_for(f"{histogram}?.querySelector('canvas')", "the histogram")
+        words = f"{histogram}.querySelector('.row .muted').textContent"
+        assert browser.run(f"return {words}") == "step 2"
+        browser.run(
+            f"const slider = {histogram}.querySelector('input[type=range]'); slider.value = 0;"
+            "slider.dispatchEvent(new Event('input', {bubbles: true}))"
+        )
+        browser.wait_for(f"{words} === 'step 0'", "the first sample")
+        assert browser.complaints() == []
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory) -> Iterator[str]:
     """The address of a page over made-up clusters."""

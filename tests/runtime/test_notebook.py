@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
 import types
+from pathlib import Path
+
+import pytest
 
 import dtf as tf
 from dtf import notebook
@@ -52,3 +59,30 @@ def test_the_extension_shows_a_cluster_by_its_name(monkeypatch, capsys):
     assert shown == [(cluster, "logs", 2.5), (cluster, "", 0.0)]
     magics["dtf"]("other")
     assert "other is not a LocalCluster" in capsys.readouterr().out
+
+
+CELLS = """
+%load_ext dtf
+from dtf.testing import LocalCluster
+formatter = get_ipython().display_formatter.formatters["text/html"]
+formatter.enabled = True  # as in a notebook
+with LocalCluster({"ps": 1, "worker": 1}) as cluster:
+    get_ipython().run_line_magic("dtf", "cluster")
+    print(formatter(cluster))
+%dtf nothing
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("IPython") is None, reason="IPython is not installed")
+def test_a_real_ipython_loads_the_package_and_shows_a_cluster(tmp_path):
+    (tmp_path / "cells.ipy").write_text(CELLS)
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "profile"), "PYTHONPATH": f"{root}:{root / 'runtime'}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--colors=NoColor", "cells.ipy"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "IPython.core.display.HTML object" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count(">running<") == 2
+    assert "nothing is not a LocalCluster" in done.stdout
