@@ -1,7 +1,7 @@
 """Pictures of the page over made-up clusters, for people to look at: three widths, light and dark.
 
     python -m tests.e2e.page_pictures FOLDER
-
+    python -m tests.e2e.page_pictures --documents      writes those in the documents anew: dtfctl/pictures
 """
 
 from __future__ import annotations
@@ -67,7 +67,21 @@ def take(address: str, browser: Browser, folder: Path, cluster: str) -> list[Pat
     return found
 
 
+def take_for_documents(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as made, world(Path(made)) as address, Browser() as browser:
+        browser.resize(*WIDTHS["wide"])
+        for view in ("overview", "training"):
+            browser.open("about:blank")
+            browser.open(f"{address}#crash-loop/{view}")
+            settle(browser, view)
+            time.sleep(8)  # two looks at the network
+            browser.picture(folder / f"{view}.png")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--documents"]:
+        take_for_documents(ROOT / "dtfctl" / "pictures")
+        return
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made, world(Path(made), 1000) as address, Browser() as browser:

@@ -12,12 +12,13 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dtfctl.launchers.usage import Usage
 from dtfctl.logs.progress import Progress
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
-from dtfctl.ui import server, watching
+from dtfctl.ui import reading, server, watching
 from dtfctl.ui.server import Page, listener, serve
 from dtfctl.values.history import Happening
 from dtfctl.values.snapshot import Disk, HostView, Snapshot, TaskView
@@ -43,11 +44,25 @@ CASES = {
             "traceback": CRASH,
             "reason": "exited with status 1; restart 4 of 5 within 10m",
             "next_start_s": 6.0,
+            "pid": None,
+            "cores": None,
+            "usage": None,
+            "steps_per_s": None,
         }
     },
     "well": {},
 }
 """What differs from a cluster that trains, by task."""
+
+
+HAPPENS = (
+    ("worker:1", "retry", "exited with status 1; restart 4 of 5 within 10m"),
+    ("worker:1", "start", "restart 3 of 5"),
+    ("worker:1", "started", "pid 4003"),
+    ("worker:1", "ready", "after 1.8s"),
+    ("worker:1", "ended", "exited with status 1"),
+)
+"""Events, one with each look."""
 
 
 class MadeUpLooker:
@@ -71,7 +86,8 @@ class MadeUpLooker:
         if self._name == "full-disk":
             disks = [Disk("checkpoints", "/data/checkpoints", 12 << 10, 500 << 30)]
         loss = math.nan if self._name == "nan-loss" else 0.31
-        history = (Happening(now, f"worker:{self._looks % 3}", "goes on", f"look {self._looks}", after + 1),)
+        task, what, cause = HAPPENS[self._looks % len(HAPPENS)]
+        history = (Happening(now, task, what, cause, after + 1),)
         hosts = (HostView("node1", "connected", 1.0, ""),)
         known = ("/home/user/cluster.yaml", "running", "", "", False, self._begun - 4000, hosts)
         measured = {"progress": Progress(step, 41.5, loss), "history": history, "disks": tuple(disks)}
@@ -90,6 +106,25 @@ class MadeUpLooker:
         if self._count > 100 and number % 97 == 13:
             changes = {"state": "starting", "is_ready": False, "waiting_for": f"{address} is not open yet"}
         return replace(view, **changes)
+
+
+def traffic(cluster: watching.Cluster, is_of_all: bool = False) -> dict[str, Any]:
+    """In place of reading.traffic_of: tasks of the small clusters send and receive at a steady rate."""
+    at = time.monotonic()
+    names = ("ps:0", "ps:1", "worker:0", "worker:2") if is_of_all else ("ps:0", "ps:1")
+    rates = {name: (7.3 - number) * MIB for number, name in enumerate(names)}
+    return {
+        name: {"at": at, "generation": 1, "sent": rate * at, "received": 0.9 * rate * at, "messages": 1}
+        for name, rate in rates.items()
+        if not cluster.name.startswith("tasks-")
+    }
+
+
+def gpus(cluster: watching.Cluster) -> dict[str, Any]:
+    """In place of reading.gpus_of."""
+    if cluster.name != "well":
+        return {}
+    return {"worker:0": {"gpus": [0], "busy": 0.87, "used": 31 << 30, "total": 80 << 30}}
 
 
 def prepare(state: Path, tasks: int = 0) -> list[str]:
@@ -146,6 +181,7 @@ def main() -> None:
     watching.Cluster.wait_for_change = lambda self, timeout_s: time.sleep(timeout_s) or False  # type: ignore
     former = server._summary
     server._summary = lambda cluster: {**former(cluster), "state": "running", "isOver": False, "ready": 5, "tasks": 5}
+    reading.traffic_of, reading.gpus_of = traffic, gpus
     bound = listener(arguments.port, None)
     address = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={TOKEN}"
     serve(Page(state, "well"), TOKEN, bound, lambda: print(address, flush=True))

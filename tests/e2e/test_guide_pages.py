@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -59,6 +61,21 @@ def test_each_piece_of_a_cluster_file_in_a_guide_is_one(page):
     for text in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
         begin = "program: x\ncheckpoint_dir: c\n" + ("" if "jobs:" in text else "jobs: {worker: 1}\n")
         parse(begin + text, page.name, ROOT)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_service_of_the_guide(tmp_path):
+    (unit,) = re.findall(r"```ini\n(.*?)```", (FOLDER / "how-to.md").read_text(), re.DOTALL)
+    program = tmp_path / "venv" / "bin" / "dtfctl"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "training.service").write_text(unit.replace("%h", str(tmp_path)))
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", "--man=no", str(tmp_path / "training.service")],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.slow
