@@ -45,6 +45,7 @@ _LAZY = {
         ),
         "dtf.build.ops.fake_quant",
     ),
+    **dict.fromkeys(("dequantize", "quantize", "quantize_v2", "quantized_concat"), "dtf.build.ops.quantization"),
     **dict.fromkeys(
         ("function", "grad_pass_through", "print", "py_function", "recompute_grad", "vectorized_map"),
         "dtf.build.ops.python_functions",

@@ -413,6 +413,10 @@ from dtf.build.ops.python_functions import print as print
 from dtf.build.ops.python_functions import py_function as py_function
 from dtf.build.ops.python_functions import recompute_grad as recompute_grad
 from dtf.build.ops.python_functions import vectorized_map as vectorized_map
+from dtf.build.ops.quantization import dequantize as dequantize
+from dtf.build.ops.quantization import quantize as quantize
+from dtf.build.ops.quantization import quantize_v2 as quantize_v2
+from dtf.build.ops.quantization import quantized_concat as quantized_concat
 from dtf.build.ops.random import categorical as categorical
 from dtf.build.ops.random import get_seed as get_seed
 from dtf.build.ops.random import multinomial as multinomial

@@ -11,10 +11,12 @@ from dtf.build.ops.convolution import *
 from dtf.build.ops.cross_entropy import *
 from dtf.build.ops.ctc_dense import *
 from dtf.build.ops.embedding import *
+from dtf.build.ops.fractional_pooling import *
 from dtf.build.ops.math import sigmoid, tanh
 from dtf.build.ops.nn import *
 from dtf.build.ops.normalization import *
 from dtf.build.ops.pools import *
+from dtf.build.ops.quantization import quantized_avg_pool, quantized_conv2d, quantized_max_pool, quantized_relu_x
 from dtf.build.ops.rearranging import depth_to_space, space_to_batch, space_to_depth
 from dtf.build.ops.sequence import *
 from dtf.build.ops.volume import *

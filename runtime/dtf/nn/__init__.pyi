@@ -65,6 +65,8 @@ from dtf.build.ops.ctc_dense import ctc_unique_labels as ctc_unique_labels
 from dtf.build.ops.embedding import embedding_lookup as embedding_lookup
 from dtf.build.ops.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from dtf.build.ops.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from dtf.build.ops.fractional_pooling import fractional_avg_pool as fractional_avg_pool
+from dtf.build.ops.fractional_pooling import fractional_max_pool as fractional_max_pool
 from dtf.build.ops.nn import bias_add as bias_add
 from dtf.build.ops.nn import dropout as dropout
 from dtf.build.ops.nn import in_top_k as in_top_k
@@ -88,6 +90,10 @@ from dtf.build.ops.pools import avg_pool_v2 as avg_pool_v2
 from dtf.build.ops.pools import max_pool1d as max_pool1d
 from dtf.build.ops.pools import max_pool_v2 as max_pool_v2
 from dtf.build.ops.pools import pool as pool
+from dtf.build.ops.quantization import quantized_avg_pool as quantized_avg_pool
+from dtf.build.ops.quantization import quantized_conv2d as quantized_conv2d
+from dtf.build.ops.quantization import quantized_max_pool as quantized_max_pool
+from dtf.build.ops.quantization import quantized_relu_x as quantized_relu_x
 from dtf.build.ops.rearranging import depth_to_space as depth_to_space
 from dtf.build.ops.rearranging import space_to_batch as space_to_batch
 from dtf.build.ops.rearranging import space_to_depth as space_to_depth

@@ -84,6 +84,9 @@ OPS = {
         FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient
         FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient
     """,
+    "fractional_pooling": """
+        FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
+    """,
     "fused": """
         FusedPadConv2D FusedResizeAndPadConv2D _FusedBatchNormEx _FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul
         _UnaryOpsComposition
@@ -163,6 +166,11 @@ OPS = {
     """,
     "pooling": """
         AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolV2
+    """,
+    "quantization": """
+        Dequantize QuantizeDownAndShrinkRange QuantizeV2 QuantizedAvgPool QuantizedBiasAdd QuantizedConcat
+        QuantizedConv2D QuantizedMatMul QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedReshape
+        RequantizationRange Requantize
     """,
     "quantize_dequantize": """
         QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad
