@@ -30,7 +30,7 @@ class _Cuts:
             )
         self._ratios = ratios[1:3]
         self._pseudo_random = node.attr("pseudo_random")
-        self._seeds = node.attr("seed"), node.attr("seed2")
+        self._seeds: tuple[int, ...] = (int(node.attr("seed")), int(node.attr("seed2")))
         if not node.attr("deterministic") and any(self._seeds):
             raise invalid("Both seed and seed2 should be 0 if deterministic is false.")
         if node.attr("deterministic") and not any(self._seeds):

@@ -7,6 +7,7 @@ rounding are those of TensorFlow's reference kernels.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from dtf.run.value_types import Array
 from dtf.wire import dtypes
 
 _float = np.float32
+_Bound = Array | np.floating[Any]
 _MOST = np.finfo(np.float32).max
 
 
 def _ends(dtype: type[np.generic]) -> tuple[int, int]:
-    limits = np.iinfo(dtype)
+    limits = np.iinfo(np.dtype(dtype))
     return int(limits.min), int(limits.max)
 
 
@@ -69,7 +71,7 @@ def _(node: KernelNode) -> Function:
     if halves_to_even and mode.mode != "SCALED":
         raise invalid(f"Round mode HALF_TO_EVEN is only supported for mode SCALED, but mode is {mode.mode}")
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
         first, last = mode.bounds(values, low, high)
         if np.any(first > last):
             raise invalid(f"max_range must be larger than min_range: {np.ravel(last)[0]} < {np.ravel(first)[0]}")
@@ -113,7 +115,7 @@ def _steps(dtype: type[np.generic]) -> float:
     return float(2 ** (np.dtype(dtype).itemsize * 8))
 
 
-def _first_quantized(values: np.ndarray, dtype: type[np.generic], first: Array, last: Array) -> np.ndarray:
+def _first_quantized(values: np.ndarray, dtype: type[np.generic], first: _Bound, last: _Bound) -> np.ndarray:
     """The steps of MIN_FIRST: the least bound is rounded to a step first."""
     count = _steps(dtype)
     spread = (np.asarray(last, np.float64) - first) * (count / (count - 1))
@@ -122,7 +124,7 @@ def _first_quantized(values: np.ndarray, dtype: type[np.generic], first: Array, 
     return _away_from_zero(values.astype(np.float64) * scale) - least + _ends(dtype)[0]
 
 
-def _first_numbers(values: np.ndarray, dtype: type[np.generic], first: Array, last: Array) -> np.ndarray:
+def _first_numbers(values: np.ndarray, dtype: type[np.generic], first: _Bound, last: _Bound) -> np.ndarray:
     """The numbers of MIN_FIRST, float64."""
     count = _steps(dtype)
     step = np.asarray(np.asarray(last, np.float32) - first, np.float64) * (count / (count - 1)) / count
@@ -170,7 +172,7 @@ def _requantized(
 def _(node: KernelNode) -> Function:
     given, wanted = numpy_dtype(node, "Tinput"), numpy_dtype(node, "out_type")
 
-    def run(values: np.ndarray, low: Array, high: Array, first: Array, last: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, low: Array, high: Array, first: Array, last: Array) -> tuple[Any, ...]:
         bounds = _bound(low, "input_min"), _bound(high, "input_max")
         least, most = _bound(first, "requested_output_min"), _bound(last, "requested_output_max")
         if least > 0:
@@ -182,7 +184,9 @@ def _(node: KernelNode) -> Function:
     return run
 
 
-def _used_range(values: np.ndarray, dtype: type[np.generic], low: np.float32, high: np.float32) -> tuple[Array, Array]:
+def _used_range(
+    values: np.ndarray, dtype: type[np.generic], low: np.float32, high: np.float32
+) -> tuple[np.float32, np.float32]:
     """The bounds of the numbers that occur; 0 is among them."""
     if not values.size:
         return _float(0), _float(0)
@@ -201,7 +205,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     given, wanted = numpy_dtype(node, "Tinput"), numpy_dtype(node, "out_type")
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
         bounds = _bound(low, "input_min"), _bound(high, "input_max")
         first, last = _used_range(values, given, *bounds)
         return _requantized(values, *bounds, given, wanted, _float(first), _float(last)), first, last
@@ -214,7 +218,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("QuantizedReshape")
 def _(node: KernelNode) -> Function:
-    def run(values: np.ndarray, shape: Array, low: Array, high: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, shape: Array, low: Array, high: Array) -> tuple[Any, ...]:
         sizes = np.asarray(shape)
         if sizes.ndim != 1 or np.count_nonzero(sizes == -1) > 1 or np.any(sizes < -1):
             raise invalid(f"shape must be a vector with at most one -1, got {sizes.tolist()}")
@@ -232,7 +236,7 @@ def _(node: KernelNode) -> Function:
     top = 6.0 if node.op.endswith("6") else None
     takes_top = node.op.endswith("X")
 
-    def run(values: np.ndarray, *bounds: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
         most = _bound(bounds[0], "max_value") if takes_top else top
         low, high = (_bound(each, "a bound") for each in bounds[-2:])
         ends = _first_quantized(np.array([0.0 if most is None else float(most), 0.0]), given, low, high)
@@ -249,7 +253,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     count, dtype = int(node.attr("N")), numpy_dtype(node)
 
-    def run(dim: Array, *arguments: Array) -> tuple[Array, ...]:
+    def run(dim: Array, *arguments: Array) -> tuple[Any, ...]:
         parts, lows, highs = arguments[:count], arguments[count : 2 * count], arguments[2 * count :]
         axis = int(scalar(np.asarray(dim), "concat_dim"))
         rank = parts[0].ndim
@@ -290,7 +294,7 @@ def _windows(node: KernelNode, values: np.ndarray) -> tuple[list[tuple[int, int]
 def _(node: KernelNode) -> Function:
     average, dtype = node.op == "QuantizedAvgPool", numpy_dtype(node)
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
         bounds = _bound(low, "min_input"), _bound(high, "max_input")
         rows, columns = _windows(node, values)
         shape = room((values.shape[0], len(rows), len(columns), values.shape[3]), np.int32)
@@ -337,7 +341,7 @@ def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("T1", "T2", "Toutput"))
     swap_a, swap_b = node.attr("transpose_a"), node.attr("transpose_b")
 
-    def run(a: np.ndarray, b: np.ndarray, *bounds: Array) -> tuple[Array, ...]:
+    def run(a: np.ndarray, b: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         if a.ndim != 2 or b.ndim != 2:
             raise invalid(f"In[0] and In[1] must be matrices, got shapes {list(a.shape)} and {list(b.shape)}")
@@ -357,7 +361,7 @@ def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("Tinput", "Tfilter", "out_type"))
     convolve = _convolution(node)
 
-    def run(inputs: np.ndarray, filters: np.ndarray, *bounds: Array) -> tuple[Array, ...]:
+    def run(inputs: np.ndarray, filters: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         left = inputs.astype(np.float64) - _offset(first, low_a, high_a)
         right = filters.astype(np.float64) - _offset(second, low_b, high_b)
@@ -367,7 +371,7 @@ def _(node: KernelNode) -> Function:
     return run
 
 
-def _convolution(node: KernelNode) -> Callable[..., np.ndarray]:
+def _convolution(node: KernelNode) -> Callable[..., Any]:
     """The float64 function of a Conv2D with the node's windows."""
     names = ("strides", "padding", "dilations")
     attrs = {name: node.attr(name) for name in names}
@@ -379,7 +383,7 @@ def _convolution(node: KernelNode) -> Callable[..., np.ndarray]:
 def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("T1", "T2", "out_type"))
 
-    def run(values: np.ndarray, bias: np.ndarray, *bounds: Array) -> tuple[Array, ...]:
+    def run(values: np.ndarray, bias: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         if values.ndim < 2:
             raise invalid(f"Input tensor must be at least 2D: {list(values.shape)}")
