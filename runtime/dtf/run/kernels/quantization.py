@@ -6,9 +6,6 @@ rounding are those of TensorFlow's reference kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, bind, kernel
@@ -17,7 +14,7 @@ from dtf.run.value_types import Array
 from dtf.wire import dtypes
 
 _float = np.float32
-_Bound = Array | np.floating[Any]
+_Bound = Array | np.float32
 _MOST = np.finfo(np.float32).max
 
 
@@ -71,7 +68,7 @@ def _(node: KernelNode) -> Function:
     if halves_to_even and mode.mode != "SCALED":
         raise invalid(f"Round mode HALF_TO_EVEN is only supported for mode SCALED, but mode is {mode.mode}")
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[_Bound, ...]:
         first, last = mode.bounds(values, low, high)
         if np.any(first > last):
             raise invalid(f"max_range must be larger than min_range: {np.ravel(last)[0]} < {np.ravel(first)[0]}")
@@ -172,7 +169,7 @@ def _requantized(
 def _(node: KernelNode) -> Function:
     given, wanted = numpy_dtype(node, "Tinput"), numpy_dtype(node, "out_type")
 
-    def run(values: np.ndarray, low: Array, high: Array, first: Array, last: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, low: Array, high: Array, first: Array, last: Array) -> tuple[_Bound, ...]:
         bounds = _bound(low, "input_min"), _bound(high, "input_max")
         least, most = _bound(first, "requested_output_min"), _bound(last, "requested_output_max")
         if least > 0:
@@ -205,7 +202,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     given, wanted = numpy_dtype(node, "Tinput"), numpy_dtype(node, "out_type")
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[_Bound, ...]:
         bounds = _bound(low, "input_min"), _bound(high, "input_max")
         first, last = _used_range(values, given, *bounds)
         return _requantized(values, *bounds, given, wanted, _float(first), _float(last)), first, last
@@ -218,7 +215,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("QuantizedReshape")
 def _(node: KernelNode) -> Function:
-    def run(values: np.ndarray, shape: Array, low: Array, high: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, shape: Array, low: Array, high: Array) -> tuple[_Bound, ...]:
         sizes = np.asarray(shape)
         if sizes.ndim != 1 or np.count_nonzero(sizes == -1) > 1 or np.any(sizes < -1):
             raise invalid(f"shape must be a vector with at most one -1, got {sizes.tolist()}")
@@ -236,7 +233,7 @@ def _(node: KernelNode) -> Function:
     top = 6.0 if node.op.endswith("6") else None
     takes_top = node.op.endswith("X")
 
-    def run(values: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, *bounds: Array) -> tuple[_Bound, ...]:
         most = _bound(bounds[0], "max_value") if takes_top else top
         low, high = (_bound(each, "a bound") for each in bounds[-2:])
         ends = _first_quantized(np.array([0.0 if most is None else float(most), 0.0]), given, low, high)
@@ -253,7 +250,7 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     count, dtype = int(node.attr("N")), numpy_dtype(node)
 
-    def run(dim: Array, *arguments: Array) -> tuple[Any, ...]:
+    def run(dim: Array, *arguments: Array) -> tuple[_Bound, ...]:
         parts, lows, highs = arguments[:count], arguments[count : 2 * count], arguments[2 * count :]
         axis = int(scalar(np.asarray(dim), "concat_dim"))
         rank = parts[0].ndim
@@ -294,7 +291,7 @@ def _windows(node: KernelNode, values: np.ndarray) -> tuple[list[tuple[int, int]
 def _(node: KernelNode) -> Function:
     average, dtype = node.op == "QuantizedAvgPool", numpy_dtype(node)
 
-    def run(values: np.ndarray, low: Array, high: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, low: Array, high: Array) -> tuple[_Bound, ...]:
         bounds = _bound(low, "min_input"), _bound(high, "max_input")
         rows, columns = _windows(node, values)
         shape = room((values.shape[0], len(rows), len(columns), values.shape[3]), np.int32)
@@ -341,7 +338,7 @@ def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("T1", "T2", "Toutput"))
     swap_a, swap_b = node.attr("transpose_a"), node.attr("transpose_b")
 
-    def run(a: np.ndarray, b: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
+    def run(a: np.ndarray, b: np.ndarray, *bounds: Array) -> tuple[_Bound, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         if a.ndim != 2 or b.ndim != 2:
             raise invalid(f"In[0] and In[1] must be matrices, got shapes {list(a.shape)} and {list(b.shape)}")
@@ -361,17 +358,17 @@ def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("Tinput", "Tfilter", "out_type"))
     convolve = _convolution(node)
 
-    def run(inputs: np.ndarray, filters: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
+    def run(inputs: np.ndarray, filters: np.ndarray, *bounds: Array) -> tuple[_Bound, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         left = inputs.astype(np.float64) - _offset(first, low_a, high_a)
         right = filters.astype(np.float64) - _offset(second, low_b, high_b)
         low, high = _product_bounds(first, (low_a, high_a), second, (low_b, high_b))
-        return np.rint(convolve(left, right)).astype(np.int64).astype(wanted), low, high
+        return np.rint(np.asarray(convolve(left, right))).astype(np.int64).astype(wanted), low, high
 
     return run
 
 
-def _convolution(node: KernelNode) -> Callable[..., Any]:
+def _convolution(node: KernelNode) -> Function:
     """The float64 function of a Conv2D with the node's windows."""
     names = ("strides", "padding", "dilations")
     attrs = {name: node.attr(name) for name in names}
@@ -383,7 +380,7 @@ def _convolution(node: KernelNode) -> Callable[..., Any]:
 def _(node: KernelNode) -> Function:
     first, second, wanted = (numpy_dtype(node, name) for name in ("T1", "T2", "out_type"))
 
-    def run(values: np.ndarray, bias: np.ndarray, *bounds: Array) -> tuple[Any, ...]:
+    def run(values: np.ndarray, bias: np.ndarray, *bounds: Array) -> tuple[_Bound, ...]:
         low_a, high_a, low_b, high_b = (_bound(each, "a bound") for each in bounds)
         if values.ndim < 2:
             raise invalid(f"Input tensor must be at least 2D: {list(values.shape)}")
