@@ -124,3 +124,26 @@ def _calls(program: Callable[[int], tf.Tensor | tf.Operation], size: int) -> dic
         finally:
             sys.setprofile(None)
     return counts
+
+
+def test_control_dependencies_compare_each_operation_with_few_others(monkeypatch):
+    """Comparisons of a list are no calls of functions, so operations that count them stand for those of a graph."""
+    compared = []
+
+    class Counting:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(1)
+            return self is other
+
+        def __hash__(self) -> int:
+            return self.number
+
+    graph = tf.Graph()
+    operations = [Counting(number) for number in range(1000)]
+    monkeypatch.setattr(graph, "_control_op", lambda entry: operations[entry])
+    with graph.control_dependencies(range(500)), graph.control_dependencies([*range(1000), *range(1000)]):
+        assert graph._control_dependencies.current() == operations
+    assert len(compared) <= 5 * len(operations)

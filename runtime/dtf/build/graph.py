@@ -481,15 +481,9 @@ class Graph:
                 self._control_dependencies.swap(old_blocks)
                 self._control_flow_context = old_context
             return
-        waiting = self._control_dependencies.current()
-        ops: list[Operation] = []
-        for entry in control_inputs:
-            op = self._control_op(entry)
-            if op is None:
-                continue
-            if op not in waiting and op not in ops:
-                ops.append(op)
-        block = ControlBlock(ops)
+        waiting = set(self._control_dependencies.current())
+        wanted = dict.fromkeys(self._control_op(entry) for entry in control_inputs)
+        block = ControlBlock([op for op in wanted if op is not None and op not in waiting])
         self._control_dependencies.push(block)
         try:
             yield
