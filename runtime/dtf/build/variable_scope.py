@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_collection, get_default_graph, graph_of, name_scope
 from dtf.build.graph import Graph, GraphKeys
+from dtf.build.scope_counts import ScopeCounts
 from dtf.build.variable_store import AUTO_REUSE, VariableStore
 from dtf.build.variables import VariableAggregation, VariableSynchronization
 from dtf.wire import dtypes
@@ -235,19 +236,15 @@ class _GraphState:
         self.of_thread.current = scope
 
     @property
-    def opened(self) -> dict[str, int]:
-        """Scope name -> how often this thread opened it, for unique names of scopes with a default name."""
+    def opened(self) -> ScopeCounts:
+        """How often this thread opened each scope, for unique names of scopes with a default name."""
         return self.of_thread.opened
-
-    @opened.setter
-    def opened(self, counts: dict[str, int]) -> None:
-        self.of_thread.opened = counts
 
 
 class _ScopesOfThread(threading.local):
     def __init__(self) -> None:
         self.current = VariableScope(False)
-        self.opened: dict[str, int] = {}
+        self.opened = ScopeCounts()
 
 
 def _state(graph: Graph | None = None) -> _GraphState:
@@ -381,31 +378,25 @@ def _derived(old: VariableScope, name_or_scope: str | VariableScope, opened: str
 
 
 def _unique_name(state: _GraphState, prefix: str) -> str:
-    base = f"{state.current.name}/{prefix}" if state.current.name else prefix
-    if not state.opened.get(base):
-        return prefix
-    index = 1
-    while state.opened.get(f"{base}_{index}"):
-        index += 1
-    return f"{prefix}_{index}"
+    outer = f"{state.current.name}/" if state.current.name else ""
+    return state.opened.unique(f"{outer}{prefix}").removeprefix(outer)
 
 
 @contextmanager
 def _opened(state: _GraphState, scope: VariableScope, restore_counts: bool) -> Iterator[None]:
-    old, counts = state.current, dict(state.opened)
-    state.opened[scope.name] = state.opened.get(scope.name, 0) + 1
+    old, opened = state.current, state.opened
+    mark = opened.mark() if restore_counts else None
+    opened.open(scope.name)
     state.current = scope
     try:
         yield
     finally:
         state.current = old
-        if restore_counts:
-            state.opened = counts
+        if mark is not None:
+            opened.restore(mark)
         else:
             # Names inside this scope are counted from the start when it is re-entered.
-            for name in state.opened:
-                if not scope.name or name.startswith(scope.name + "/"):
-                    state.opened[name] = 0
+            opened.close_inside(scope.name)
 
 
 def _composed(getter: Callable[..., Any], outer: Callable[..., Any] | None) -> Callable[..., Any]:
