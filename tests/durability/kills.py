@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 import dtf as tf
 from tests.durability.servers import Servers
 
-__all__ = ["Killer", "Outcome", "count_exactly", "train_exactly"]
+__all__ = ["Killer", "Outcome", "count_exactly", "queue_exactly", "synchronous_exactly", "train_exactly"]
 
 
 class Killer:
@@ -183,6 +184,117 @@ def train_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outc
     return outcome
 
 
+def queue_exactly(servers: Servers, killer: Killer, steps_min: int = 20) -> Outcome:
+    """One thread adds numbers to a queue of a ps, alone and in threes; another takes them and adds them up there. Each
+    number must come once and in order.
+    """
+    outcome = Outcome()
+    taken: list[int] = []
+    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            queue = tf.FIFOQueue(7, tf.int64, shapes=[[]], shared_name="numbers")
+            total = tf.Variable(0, dtype=tf.int64)
+            number = tf.placeholder(tf.int64, [])
+            add, add_three = queue.enqueue(number), queue.enqueue_many(tf.stack([number, number + 1, number + 2]))
+            value = queue.dequeue()
+            count = total.assign_add(value)
+        failures: list[BaseException] = []
+        with tf.Session(server.target) as session:
+            session.run(total.initializer)
+            outcome.sessions = 1
+            last = threading.Event()
+
+            def produce() -> None:
+                added = 0
+                try:
+                    while not killer.is_done.is_set() or added < steps_min:
+                        session.run(add, {number: added})
+                        session.run(add_three, {number: added + 1})
+                        added += 4
+                    session.run(add, {number: -1})
+                except BaseException as error:
+                    failures.append(error)
+                last.set()
+
+            producer = threading.Thread(target=produce)
+            with killer:
+                producer.start()
+                while not failures:
+                    began = time.monotonic()
+                    found, _ = session.run([value, count])
+                    outcome.pause_s = max(outcome.pause_s, time.monotonic() - began)
+                    if found < 0:
+                        break
+                    taken.append(int(found))
+                    outcome.steps += 1
+                producer.join()
+            if failures:
+                raise failures[0]
+            if taken != list(range(len(taken))):
+                outcome.wrong.append(f"the numbers came as {taken}")
+            _compare(outcome, "total", session.run(total), sum(taken) - 1)
+    return outcome
+
+
+def synchronous_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outcome:
+    """Two workers of this process train with SyncReplicasOptimizer, dense and sparse: each step subtracts one."""
+    outcome = Outcome()
+    failures: list[BaseException] = []
+    found: list[list[np.ndarray]] = []
+    end = threading.Event()
+
+    def work(index: int, server: tf.train.Server) -> None:
+        with tf.Graph().as_default():
+            setter = tf.train.replica_device_setter(
+                ps_tasks=len(servers.cluster["ps"]), worker_device=f"/job:worker/task:{index}"
+            )
+            with tf.device(setter):
+                step = tf.train.get_or_create_global_step()
+                dense = tf.get_variable("dense", [3000], initializer=tf.zeros_initializer())
+                table = tf.get_variable("table", [500, 4], initializer=tf.zeros_initializer())
+                loss = tf.reduce_sum(dense) + tf.reduce_sum(tf.nn.embedding_lookup(table, tf.constant([3, 9])))
+                optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2, 2)
+                train = optimizer.minimize(loss, global_step=step)
+            hooks = [optimizer.make_session_run_hook(index == 0), *([_Sessions(outcome)] if index == 0 else [])]
+            try:
+                with tf.train.MonitoredTrainingSession(
+                    server.target, is_chief=index == 0, hooks=hooks, log_step_count_steps=None
+                ) as session:
+                    last = 0
+                    while not end.is_set():
+                        began = time.monotonic()
+                        _, last = session.run([train, step])
+                        if index == 0:
+                            outcome.pause_s = max(outcome.pause_s, time.monotonic() - began)
+                            outcome.steps += 1
+                            if killer.is_done.is_set() and last >= steps_min:
+                                found.append(session.run([dense, table, step]))
+                                end.set()
+            except BaseException as error:
+                if not end.is_set():
+                    failures.append(error)
+                    end.set()
+
+    with ExitStack() as stack:
+        workers = [stack.enter_context(tf.train.Server(servers.cluster, "worker", index)) for index in range(2)]
+        threads = [threading.Thread(target=work, args=pair) for pair in enumerate(workers)]
+        stack.enter_context(killer)
+        for thread in threads:
+            thread.start()
+        threads[0].join()
+        end.set()
+        workers[1].stop()
+        threads[1].join()
+    if failures:
+        raise failures[0]
+    dense, table, step = found[0]
+    # The chief may read between the update of the variables and that of the step.
+    for name, value in (("dense", dense), ("table", table[[3, 9]])):
+        if len(set(np.unique(value))) != 1 or -np.unique(value)[0] - step not in (0, 1):
+            outcome.wrong.append(f"{name} has {np.unique(value)} at step {step}")
+    return outcome
+
+
 def _optimizers(amount: tf.Tensor) -> tuple[tf.Operation, dict[str, tf.Variable]]:
     step = tf.train.get_or_create_global_step()
     dense = tf.get_variable("dense", [1500], initializer=tf.zeros_initializer())
@@ -208,11 +320,17 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     pauses = random.Random(chosen.seed)
     status = 0
-    for what, run in (("integers, 3 threads", lambda s, k: count_exactly(s, 3, k)), ("optimizers", train_exactly)):
+    trainings = {
+        "integers, 3 threads": lambda servers, killer: count_exactly(servers, 3, killer),
+        "optimizers": train_exactly,
+        "a queue": queue_exactly,
+        "synchronous replicas": synchronous_exactly,
+    }
+    for what, run in trainings.items():
         folder = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir="/dev/shm"))
         try:
-            with Servers(folder, count=2) as servers:
-                killer = Killer(servers, chosen.kills // 2, lambda: pauses.uniform(0.0, chosen.pause))
+            with Servers(folder, count=2, workers=2) as servers:
+                killer = Killer(servers, chosen.kills // len(trainings), lambda: pauses.uniform(0.0, chosen.pause))
                 outcome = run(servers, killer)
                 print(
                     f"{what}: {servers.kills} kills, {outcome.steps} steps, {outcome.sessions} session, longest step "

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from tests.durability.kills import Killer, count_exactly, train_exactly
+from tests.durability.kills import Killer, count_exactly, queue_exactly, synchronous_exactly, train_exactly
 from tests.durability.servers import Servers
 
 
@@ -56,6 +56,21 @@ def test_slots_of_optimizers_must_be_those_of_a_training_without_kills_to_the_la
 
 
 @pytest.mark.slow
+def test_numbers_in_a_queue_of_a_killed_ps_come_once_and_in_order(folder):
+    with Servers(folder) as servers:
+        outcome = queue_exactly(servers, killer(servers, 4, 4))
+    assert outcome.wrong == []
+
+
+@pytest.mark.slow
+def test_synchronous_replicas_must_count_each_step_once(folder):
+    with Servers(folder, count=2, workers=2) as servers:
+        outcome = synchronous_exactly(servers, killer(servers, 4, 5))
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+
+
+@pytest.mark.slow
 def test_a_ps_that_comes_back_without_its_state_must_end_the_session_as_a_lost_one(folder):
     with Servers(folder) as servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -93,10 +108,11 @@ def test_state_of_other_kinds_is_refused_in_words_and_none_stays_as_it_was(folde
         servers = Servers(folder, is_durable=is_durable)
         with servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
             with tf.device("/job:ps/task:0"):
-                size = tf.FIFOQueue(3, tf.float32, shared_name="queue").size()
+                table = tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, -1)
+                size = table.size()
             with tf.Session(server.target) as session:
                 if is_durable:
-                    with pytest.raises(tf.errors.UnimplementedError, match="variables are the only kind of state"):
+                    with pytest.raises(tf.errors.UnimplementedError, match="state of this kind is not kept"):
                         session.run(size)
                 else:
                     assert session.run(size) == 0

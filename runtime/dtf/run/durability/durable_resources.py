@@ -7,6 +7,7 @@ that changed. Owns what records say, and how a restarted task reads them. The fi
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
                 [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
+                q: queues and accumulators [container, class, name, numbers, places of arrays]; y: those removed;
                 r: positions of random streams [session, node, counter]; l: lineage
 """
 
@@ -19,18 +20,22 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from dtf.run.durability.journal import Block, Journal
 from dtf.run.durability.once import StepEntry, StepRecords
 from dtf.run.executor.step import SessionState
-from dtf.run.interfaces import Value
+from dtf.run.interfaces import Done, Value
 from dtf.run.lib.philox import PhiloxDraws
-from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
+from dtf.run.state.accumulators import Accumulator
+from dtf.run.state.queues import Queue
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable, handle_of
 from dtf.run.value_types import Array, Shape
 from dtf.wire import dtypes, errors, tensor_frames
 from dtf.wire.dtypes import DType
@@ -47,7 +52,11 @@ _ALIGNMENT = 16
 
 _Resource = TypeVar("_Resource")
 _State = TypeVar("_State")
+_ObjectKey = tuple[str, str, str]
+"""Container, class and name of a queue or an accumulator."""
 _Words = dict[str, list[list[object]]]
+_Read = Any
+"""Words as JSON gives them."""
 
 
 class DurableVariable(Variable):
@@ -242,6 +251,7 @@ class _TransactionLock:
         self._end = end
         self._depth = 0
         self._thread = 0
+        self.waiting: list[tuple[Done[Value], Value]] = []
 
     @property
     def is_mine(self) -> bool:
@@ -257,12 +267,25 @@ class _TransactionLock:
 
     def release(self) -> None:
         """Raises OpError when the record cannot be written; the lock is free all the same."""
+        is_last = self._depth == 1
+        failure: errors.OpError | None = None
+        waiting: list[tuple[Done[Value], Value]] = []
         try:
-            if self._depth == 1:
+            if is_last:
                 self._end()
+        except errors.OpError as error:
+            failure = error
+            raise
         finally:
+            if is_last:
+                waiting, self.waiting = self.waiting, []
             self._depth -= 1
             self._lock.release()
+            for done, value in waiting:
+                if failure is None:
+                    done(value)
+                else:
+                    done(error=failure)
 
     def __enter__(self) -> bool:
         return self.acquire()
@@ -296,6 +319,11 @@ class DurableResources(ResourceManager):
         self.steps = StepRecords(self)
         self.positions: dict[tuple[str, str], int] = {}
         self._moved: dict[tuple[str, str], None] = {}
+        self._stored: dict[_ObjectKey, tuple[list[int], list[list[Array]]]] = {}
+        self._kept_objects: dict[_ObjectKey, Queue | Accumulator[object]] = {}
+        self._object_keys: dict[int, _ObjectKey] = {}
+        self._changed_objects: dict[_ObjectKey, None] = {}
+        self._removed_objects: list[_ObjectKey] = []
         self.lineage = ""
         self.generation = 0
         self._failure: errors.OpError | None = None
@@ -325,10 +353,33 @@ class DurableResources(ResourceManager):
         """What the device of the task says of it."""
         return described(self.lineage)
 
+    def _lookup_or_create_object(
+        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
+    ) -> _Resource:
+        key = container or DEFAULT_CONTAINER, kind.__name__, name
+
+        def create() -> _Resource:
+            made = factory()
+            assert isinstance(made, Queue | Accumulator)
+            if isinstance(made, Queue):
+                made.is_whole = True
+            stored = self._stored.pop(key, None)
+            if stored is not None:
+                _fill(made, *stored)
+            for wait_queue in made.wait_queues:
+                wait_queue.guard = _Guard(self, made)
+            self._object_keys[id(made)] = key
+            self._kept_objects[key] = made
+            return cast(_Resource, made)
+
+        return super().lookup_or_create(container, name, kind, create)
+
     def lookup_or_create(
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
     ) -> _Resource:
         """See `ResourceManager.lookup_or_create`. Variables are made durable."""
+        if kind in (Queue, Accumulator):
+            return self._lookup_or_create_object(container, name, kind, factory)
         if kind is not Variable:
             return super().lookup_or_create(container, name, kind, factory)
 
@@ -350,6 +401,7 @@ class DurableResources(ResourceManager):
         with self.update_lock:
             super().delete(container, name, kind)
             self._gone([found])
+            self._stored.pop((container or DEFAULT_CONTAINER, kind.__name__, name), None)
 
     def cleanup(self, containers: Iterable[str] = ()) -> None:
         """See `ResourceManager.cleanup`."""
@@ -357,6 +409,11 @@ class DurableResources(ResourceManager):
             super().cleanup(containers)
             left = {id(each) for each in self._objects.values()}
             self._gone([each for each in self._variables.values() if id(each) not in left])
+            self._gone([each for each in self._kept_objects.values() if id(each) not in left])
+            wanted = {container or DEFAULT_CONTAINER for container in containers} or {DEFAULT_CONTAINER}
+            for key in [key for key in self._stored if key[0] in wanted]:
+                del self._stored[key]
+                self._removed_objects.append(key)
 
     def touch(self, variable: DurableVariable) -> None:
         """A variable is about to change. Raises InternalError outside of a transaction, which would lose the change."""
@@ -379,6 +436,30 @@ class DurableResources(ResourceManager):
         self.positions[session, node] = counter
         self._moved[session, node] = None
 
+    def touch_object(self, handle: Value) -> None:
+        """See `once.Keeper.touch_object`."""
+        if self._failure is not None:
+            raise self._failure
+        found = handle
+        if not isinstance(found, Queue | Accumulator):
+            at = handle_of(handle)
+            found = self.lookup(at.container, at.name, Queue)
+            if found is None:
+                found = self.lookup(at.container, at.name, Accumulator)
+        key = self._object_keys.get(id(found))
+        if key is None:
+            raise errors.UnimplementedError.of("A durable task keeps only queues and accumulators with a shared_name")
+        if not self._transactions.is_mine:
+            raise errors.InternalError.of(f"{key[2]} of a durable task is changed outside of a transaction")
+        self._changed_objects[key] = None
+
+    def after_record(self, done: Done[Value], value: Value) -> None:
+        """See `once.Keeper.after_record`."""
+        if self._transactions.is_mine:
+            self._transactions.waiting.append((done, value))
+        else:
+            done(error=errors.InternalError.of("An operation of a durable task has ended outside of a transaction"))
+
     def note(self, key: tuple[str, int], number: int, name: str, value: Value) -> None:
         """See `once.Keeper.note`."""
         self._ran.append((key, number, name, value))
@@ -399,12 +480,19 @@ class DurableResources(ResourceManager):
                 self._places.pop(each.number)
                 self._changed.pop(each, None)
                 self._removed.append(each)
+            elif id(each) in self._object_keys:
+                key = self._object_keys.pop(id(each))
+                self._kept_objects.pop(key, None)
+                self._changed_objects.pop(key, None)
+                self._removed_objects.append(key)
 
     # -- writing
 
     def _end(self) -> None:
         """Writes the record of a transaction."""
-        if not self._changed and not self._ran and not self._removed and not self._moved:
+        if not (
+            self._changed or self._ran or self._removed or self._moved or self._changed_objects or self._removed_objects
+        ):
             return
         if self._failure is not None:
             raise self._failure
@@ -415,6 +503,11 @@ class DurableResources(ResourceManager):
             self._say_variable(variable, words, values, False)
         ran, self._ran = self._ran, []
         self._say_steps(ran, words, values)
+        objects, self._changed_objects = self._changed_objects, {}
+        self._say_objects({key: _state_of(self._kept_objects[key]) for key in objects}, words, values)
+        gone, self._removed_objects = self._removed_objects, []
+        if gone:
+            words["y"] = [[*key] for key in gone]
         moved, self._moved = self._moved, {}
         if moved:
             words["r"] = [[*key, str(self.positions[key])] for key in moved]
@@ -463,13 +556,26 @@ class DurableResources(ResourceManager):
     ) -> None:
         by_step: dict[tuple[str, int, int], list[list[object]]] = {}
         for (session, slot), number, name, value in ran:
-            place = -1
-            if value is not None and not isinstance(value, Variable):
+            place: int | list[int] = -1
+            if isinstance(value, tuple | list):
+                place = list(range(len(values), len(values) + len(value)))
+                values += value
+            elif value is not None and not isinstance(value, Variable):
                 place = len(values)
                 values.append(value)
             by_step.setdefault((session, slot, number), []).append([name, place])
         if by_step:
             words["s"] = [[*step, names] for step, names in by_step.items()]
+
+    def _say_objects(
+        self, states: Mapping[_ObjectKey, tuple[list[int], list[list[Array]]]], words: _Words, values: list[Value]
+    ) -> None:
+        for key, (numbers, groups) in states.items():
+            places: list[list[int]] = []
+            for group in groups:
+                places.append(list(range(len(values), len(values) + len(group))))
+                values += group
+            words.setdefault("q", []).append([*key, numbers, places])
 
     def _everything(self) -> bytes:
         """One record that says all."""
@@ -487,6 +593,8 @@ class DurableResources(ResourceManager):
                 del self.positions[node]
             self._orphans = set()
         words["r"] = [[*node, str(counter)] for node, counter in self.positions.items()]
+        self._say_objects(self._stored, words, values)
+        self._say_objects({key: _state_of(each) for key, each in self._kept_objects.items()}, words, values)
         self._say_steps(
             [
                 (key, entry.number, name, value)
@@ -507,7 +615,6 @@ class DurableResources(ResourceManager):
     def _read(self) -> None:
         blocks: dict[int, tuple[int, np.dtype, tuple[int, ...]]] = {}
         held: dict[int, Array] = {}
-        entries = self.steps.entries
         for text in self.journal.read():
             (size,) = _LENGTH.unpack_from(text)
             words = json.loads(text[4 : 4 + size])
@@ -517,35 +624,14 @@ class DurableResources(ResourceManager):
             ]
             self.generation = words.get("g", [[self.generation]])[0][0]
             self.lineage = words.get("l", [[self.lineage]])[0][0]
-            for number, container, name, own_name, enum, shape in words.get("d", ()):
-                self._known(number, container, name, own_name, dtypes.as_dtype(enum), shape)
-            for number, block, enum, shape in words.get("b", ()):
-                held.pop(number, None)
-                blocks[number] = block, np.dtype(dtypes.as_dtype(enum).as_numpy_dtype), tuple(shape)
-            for number, place in words.get("i", ()):
-                blocks.pop(number, None)
-                held[number] = values[place]
-            for (number,) in [*words.get("c", ()), *words.get("x", ())]:
-                blocks.pop(number, None)
-                held.pop(number, None)
-            for (number,) in words.get("x", ()):
-                found = self._variables.pop(number, None)
-                if found is not None:
-                    at_container, at_name = self._places.pop(number)
-                    del self._objects[at_container, Variable, at_name]
-            for session, slot, number, names in words.get("s", ()):
-                entry = entries.get((session, slot))
-                if entry is None or entry.number != number:
-                    entry = entries[session, slot] = StepEntry(number, 0)
-                for name, place in names:
-                    entry.results[name] = None if place < 0 else values[place]
-            for session, node, counter in words.get("r", ()):
-                self.positions[session, node] = int(counter)
+            self._read_variables(words, values, blocks, held)
+            self._read_steps(words, values)
+            self._read_objects(words, values)
             for (session,) in words.get("f", ()):
-                for at in [at for at in self.positions if at[0] == session]:
-                    del self.positions[at]
-                for key in [key for key in entries if key[0] == session]:
-                    del entries[key]
+                for key in [key for key in self.steps.entries if key[0] == session]:
+                    del self.steps.entries[key]
+                for node in [node for node in self.positions if node[0] == session]:
+                    del self.positions[node]
         by_number: dict[int, Block] = {}
         for number, variable in self._variables.items():
             if number in blocks:
@@ -555,6 +641,53 @@ class DurableResources(ResourceManager):
             elif number in held:
                 variable.recovered(None, held[number])
         self.journal.put_back(by_number.get)
+
+    def _read_variables(
+        self,
+        words: _Read,
+        values: Sequence[Array],
+        blocks: dict[int, tuple[int, np.dtype, tuple[int, ...]]],
+        held: dict[int, Array],
+    ) -> None:
+        """What one record says of variables: `blocks` and `held` get their values by number."""
+        for number, container, name, own_name, enum, shape in words.get("d", ()):
+            self._known(number, container, name, own_name, dtypes.as_dtype(enum), shape)
+        for number, block, enum, shape in words.get("b", ()):
+            held.pop(number, None)
+            blocks[number] = block, np.dtype(dtypes.as_dtype(enum).as_numpy_dtype), tuple(shape)
+        for number, place in words.get("i", ()):
+            blocks.pop(number, None)
+            held[number] = values[place]
+        for (number,) in [*words.get("c", ()), *words.get("x", ())]:
+            blocks.pop(number, None)
+            held.pop(number, None)
+        for (number,) in words.get("x", ()):
+            if self._variables.pop(number, None) is not None:
+                container, name = self._places.pop(number)
+                del self._objects[container, Variable, name]
+
+    def _read_steps(self, words: _Read, values: Sequence[Array]) -> None:
+        """What one record says of operations that have run, and of random streams."""
+        entries = self.steps.entries
+        for session, slot, number, names in words.get("s", ()):
+            entry = entries.get((session, slot))
+            if entry is None or entry.number != number:
+                entry = entries[session, slot] = StepEntry(number, 0)
+            for name, place in names:
+                if isinstance(place, list):
+                    entry.results[name] = tuple(values[each] for each in place)
+                else:
+                    entry.results[name] = None if place < 0 else values[place]
+        for session, node, counter in words.get("r", ()):
+            self.positions[session, node] = int(counter)
+
+    def _read_objects(self, words: _Read, values: Sequence[Array]) -> None:
+        """What one record says of queues and accumulators."""
+        for container, kind, name, numbers, places in words.get("q", ()):
+            groups = [[values[place] for place in group] for group in places]
+            self._stored[container, kind, name] = numbers, groups
+        for container, kind, name in words.get("y", ()):
+            self._stored.pop((container, kind, name), None)
 
     def _known(
         self, number: int, container: str, name: str, own_name: str, dtype: DType, shape: list[int | None] | None
@@ -568,6 +701,43 @@ class DurableResources(ResourceManager):
             self._objects[container, Variable, name] = variable
             self._next_number = max(self._next_number, number + 1)
         variable.dtype, variable.declared_shape = dtype, declared
+
+
+class _Guard(AbstractContextManager[None]):
+    """A transaction about one object, for changes without a segment: when an operation is cancelled, others go on."""
+
+    def __init__(self, owner: DurableResources, changed: Queue | Accumulator[object]) -> None:
+        self._owner = weakref.ref(owner)
+        self._changed = weakref.ref(changed)
+
+    def __enter__(self) -> None:
+        owner = self._owner()
+        assert owner is not None
+        owner.update_lock.acquire()
+        changed = self._changed()
+        if changed is not None:
+            with suppress(errors.OpError):  # it has been removed: nothing of it is kept
+                owner.touch_object(changed)
+
+    def __exit__(self, *_: object) -> None:
+        owner = self._owner()
+        assert owner is not None
+        owner.update_lock.release()
+
+
+def _state_of(kept: Queue | Accumulator[object]) -> tuple[list[int], list[list[Array]]]:
+    """The state of a queue or an accumulator: numbers, and groups of arrays."""
+    if isinstance(kept, Queue):
+        return [int(kept.is_closed)], [list(element) for element in kept.elements()]
+    return [kept.num_accumulated, kept.global_step], [kept.parts()]
+
+
+def _fill(made: Queue | Accumulator[object], numbers: list[int], groups: list[list[Array]]) -> None:
+    """Gives a new object the state that `_state_of` has told."""
+    if isinstance(made, Queue):
+        made.fill([tuple(group) for group in groups], bool(numbers[0]))
+    else:
+        made.fill(numbers[0], numbers[1], groups[0])
 
 
 def _text(words: _Words, values: list[Value]) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dtf.wire import errors, opdef
 from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2
 
-__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
+__all__ = ["MARK", "changes_object", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
 
 MARK = "_once"
 """An attribute of nodes that change state, in the partitions of a step that may be sent again."""
@@ -41,6 +41,12 @@ _HANDLES = re.compile(
     r"LookupTable(Find|Size|Export)\w*|\w*Reader(V2)?|Barrier\w*Size|SummaryWriter"
 )
 """Makers and readers of state that a worker has: a repeated step may run them again."""
+_OBJECTS = re.compile(r"(Padding)?FIFOQueue(V2)?|(Sparse|Resource)?ConditionalAccumulator")
+_OBJECT_READS = re.compile(r"Queue(Size|IsClosed)(V2)?|(Resource)?AccumulatorNumAccumulated")
+_OBJECT_CHANGES = re.compile(
+    r"Queue(Enqueue|EnqueueMany|Dequeue|DequeueMany|DequeueUpTo|Close)(V2)?|"
+    r"((Sparse|Resource)?Accumulator(ApplyGradient|TakeGradient)|(Resource)?AccumulatorSetGlobalStep)"
+)
 _DRAWS = frozenset(
     "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomShuffle Multinomial RandomGamma".split()
 )
@@ -50,7 +56,12 @@ _OTHER_DRAWS = frozenset("RandomPoisson RandomPoissonV2 ParameterizedTruncatedNo
 
 def is_kept(op: str) -> bool:
     """Whether the operation changes state of a kind that a durable task keeps."""
-    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT or op in _DRAWS
+    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT or op in _DRAWS or changes_object(op)
+
+
+def changes_object(op: str) -> bool:
+    """Whether the operation changes a queue or an accumulator, which its first input names."""
+    return _OBJECT_CHANGES.fullmatch(op) is not None
 
 
 def is_result_kept(op: str) -> bool:
@@ -115,7 +126,11 @@ def _reason(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.Fun
     if node.op in _OTHER_DRAWS:
         is_seeded = node.attr["seed"].i or node.attr["seed2"].i
         return "the position of a seeded random generator is not kept" if is_seeded else None
-    return "variables are the only kind of state that is kept" if _has_state(node.op) else None
+    if _OBJECTS.fullmatch(node.op):
+        return None if node.attr["shared_name"].s else "it has no shared_name, and belongs to one session"
+    if _OBJECT_READS.fullmatch(node.op):
+        return None
+    return "state of this kind is not kept" if _has_state(node.op) else None
 
 
 def _called(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> list[str]:

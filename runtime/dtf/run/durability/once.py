@@ -14,9 +14,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
-from dtf.run.durability.kept import MARK, is_kept, is_result_kept
+from dtf.run.durability.kept import MARK, changes_object, is_kept, is_result_kept
 from dtf.run.executor.instructions import Instruction
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Value
@@ -62,6 +62,12 @@ class Keeper(Protocol):
 
     def forget_session(self, session: str) -> None:
         """The entries of a session are not needed any more."""
+
+    def touch_object(self, handle: Value) -> None:
+        """A queue or an accumulator may change in the transaction that is open."""
+
+    def after_record(self, done: Done[Value], value: Value) -> None:
+        """Calls done(value) when the transaction that is open has its record, or done(error=...)."""
 
 
 class StepEntry:
@@ -152,18 +158,29 @@ def once_each(
 
 def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Instruction:
     keeps = is_durable and is_kept(instruction.op)
-    if not is_marked:
-        return dataclasses.replace(instruction, keeps=True) if keeps else instruction
-    name, call = instruction.name, instruction.function
-    if instruction.kernel.asynchronous:
-        function = _asynchronous(name, call)
+    if not is_marked and not keeps:
+        return instruction
+    name, call, kernel = instruction.name, instruction.function, instruction.kernel
+    if keeps and changes_object(instruction.op):
+        call = _touching(call, kernel.asynchronous)
+    if kernel.asynchronous:
+        function = _asynchronous(name, call, keeps)
     else:
         outputs = instruction.node.op_def.outputs
         gives_reference = len(outputs) == 1 and outputs[0].is_ref and bool(instruction.node.op_def.inputs)
         keeps_result = keeps and is_result_kept(instruction.op)
-        function = _synchronous(name, call, instruction.kernel.stateful, gives_reference, keeps_result)
-    kernel = instruction.kernel._replace(stateful=True)
-    return dataclasses.replace(instruction, kernel=kernel, function=function, keeps=keeps)
+        function = _synchronous(name, call, kernel.stateful, gives_reference, keeps_result)
+    return dataclasses.replace(instruction, kernel=kernel._replace(stateful=True), function=function, keeps=keeps)
+
+
+def _touching(call: Callable[..., Value], is_asynchronous: bool) -> Callable[..., Value]:
+    """As `call`, of an operation on a queue or an accumulator; the transaction keeps what it changes."""
+
+    def run(step: StepContext, *inputs: Value) -> Value:
+        cast(Keeper, step.resources).touch_object(inputs[1 if is_asynchronous else 0])
+        return call(step, *inputs)
+
+    return run
 
 
 def _synchronous(
@@ -184,23 +201,25 @@ def _synchronous(
     return run
 
 
-def _asynchronous(name: str, call: Callable[..., Value]) -> Callable[..., Value]:
+def _asynchronous(name: str, call: Callable[..., Value], keeps: bool) -> Callable[..., Value]:
     def run(step: StepContext, done: Done[Value], *inputs: Value) -> None:
         attempt = step.attempt
-        if attempt is None:
-            call(step, done, *inputs)
-            return
         key = _key(name, step)
-        results = attempt.results()
-        if key in results:
-            done(results[key])
-            return
+        if attempt is not None:
+            results = attempt.results()
+            if key in results:
+                done(results[key])
+                return
 
         def finished(value: Value = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 done(error=error)
+                return
+            if attempt is not None:
+                attempt.note(key, value, keeps)
+            if keeps:
+                cast(Keeper, step.resources).after_record(done, value)
             else:
-                attempt.note(key, value, False)
                 done(value)
 
         call(step, finished, *inputs)

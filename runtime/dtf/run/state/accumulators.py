@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -33,6 +34,12 @@ class Sum(Protocol[_Gradient]):
 
     def add(self, gradient: _Gradient) -> None:
         """Adds one gradient. Raises InvalidArgumentError when its shape does not fit."""
+
+    def parts(self) -> list[np.ndarray]:
+        """What has been added, as arrays that `fill` takes."""
+
+    def fill(self, parts: Sequence[np.ndarray]) -> None:
+        """Puts what `parts` has given into a new sum."""
 
     def take(self, mean: bool, count: int) -> _Gradient:
         """The sum, or the mean of `count` gradients, and starts again from nothing."""
@@ -124,6 +131,22 @@ class Accumulator(Generic[_Gradient]):
                 )
             self.global_step = new_global_step
 
+    @property
+    def wait_queues(self) -> tuple[WaitQueue, ...]:
+        """Where operations wait."""
+        return (self._takers,)
+
+    def parts(self) -> list[np.ndarray]:
+        """What has been added, as arrays that `fill` takes."""
+        with self._lock:
+            return self._total.parts()
+
+    def fill(self, num_accumulated: int, global_step: int, parts: Sequence[np.ndarray]) -> None:
+        """Gives a new accumulator the state of another."""
+        with self._lock:
+            self.num_accumulated, self.global_step = num_accumulated, global_step
+            self._total.fill(parts)
+
     def close(self) -> None:
         """The container that held it is gone: everyone who waits gets a CancelledError."""
         with self._lock:
@@ -152,6 +175,13 @@ class DenseSum:
             self._sum += gradient
         else:
             self._sum, self._is_own = np.asarray(self._sum + gradient), True
+
+    def parts(self) -> list[np.ndarray]:
+        return [] if self._sum is None else [self._sum]
+
+    def fill(self, parts: Sequence[np.ndarray]) -> None:
+        if parts:
+            self._sum, self._is_own = parts[0], False
 
     def _check(self, gradient: np.ndarray) -> None:
         expected = self._shape if self._sum is None else TensorShape(list(np.shape(self._sum)))
@@ -189,6 +219,15 @@ class SparseSum:
         scatter_rows(np.add, sums, inverse, values)
         self._growth.add((distinct, sums), len(self._gradients))
         self._gradients.append((distinct.astype(np.int64), sums))
+
+    def parts(self) -> list[np.ndarray]:
+        return [part for pair in self._gradients for part in pair]
+
+    def fill(self, parts: Sequence[np.ndarray]) -> None:
+        for rows, sums in zip(parts[::2], parts[1::2], strict=True):
+            self._growth.add((rows, sums), len(self._gradients))
+            self._gradients.append((rows, sums))
+            self._row_shape = sums.shape[1:]
 
     def take(self, mean: bool, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         gradients, self._gradients, self._row_shape = self._gradients, [], None

@@ -78,6 +78,10 @@ class FifoStorage:
     def put_back(self, elements: Sequence[Element]) -> None:
         self._elements.extendleft(reversed(elements))
 
+    def elements(self) -> list[Element]:
+        """All of them, the next one first."""
+        return list(self._elements)
+
 
 class ShuffleStorage:
     """Takes a random element, and keeps `min_after_dequeue` of them back until the queue is closed."""
@@ -141,6 +145,7 @@ class Queue:
       name: its name in its container.
       capacity: the most elements it holds; None for no bound.
       dtypes, shapes: of the components; no shapes: anything goes.
+      is_whole: an operation adds or takes all of its elements at once, as transactions need it (see `durability`).
 
     The lock guards the storage, the two wait queues and `is_closed`; no callback runs under it.
     """
@@ -160,6 +165,7 @@ class Queue:
         self.dtypes = tuple(dtypes)
         self.shapes = tuple(shapes)
         self.is_closed = False
+        self.is_whole = False
         self._storage = storage
         self._growth = Growth(f"{kind} '{name}'")
         self._lock = threading.RLock()
@@ -261,10 +267,12 @@ class Queue:
             raise _invalid(
                 f"{self.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
             )
+        self._check_whole(count)
         taken: list[Element] = []
 
         def attempt(operation: Operation) -> bool:
-            enough = self._storage.gathers or self.is_closed or self._storage.available(False) >= count
+            gathers = self._storage.gathers and not self.is_whole
+            enough = gathers or self.is_closed or self._storage.available(False) >= count
             while enough and len(taken) < count and self._storage.available(self.is_closed):
                 taken.append(self._storage.take())
                 operation.has_moved = True
@@ -327,14 +335,42 @@ class Queue:
         for operation in ended:
             operation.report()
 
+    @property
+    def wait_queues(self) -> tuple[WaitQueue, ...]:
+        """Where operations wait."""
+        return self._enqueues, self._dequeues
+
+    def elements(self) -> list[Element]:
+        """All elements, the next one first; of a first-in, first-out queue only."""
+        assert isinstance(self._storage, FifoStorage)
+        with self._lock:
+            return self._storage.elements()
+
+    def fill(self, elements: Sequence[Element], is_closed: bool) -> None:
+        """Puts elements into a new queue, in this order."""
+        with self._lock:
+            for element in elements:
+                self._storage.put(element)
+            self.is_closed = is_closed
+
     # -- within
 
+    def _check_whole(self, count: int) -> None:
+        if self.is_whole and self.capacity is not None and count > self.capacity:
+            raise _invalid(
+                f"{self.kind} '{self.name}' of a durable task has capacity {self.capacity}, and {count} elements "
+                "cannot be added or taken at once"
+            )
+
     def _enqueue(self, rows: list[Element], cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
+        self._check_whole(len(rows))
         waiting = deque(rows)
 
         def attempt(operation: Operation) -> bool:
             if self.is_closed:
                 return operation.fail(errors.CancelledError.of(f"{self.kind} '{self.name}' is closed."))
+            if self.is_whole and self.capacity is not None and len(self._storage) + len(waiting) > self.capacity:
+                return False
             while waiting and (self.capacity is None or len(self._storage) < self.capacity):
                 self._storage.put(waiting.popleft())
                 operation.has_moved = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dtf.run.interfaces import Done, Outputs, Value
@@ -61,11 +62,12 @@ class WaitQueue:
 
     `lock` is the owner's: it guards the queue and what the attempts change. `neighbours` are the owner's wait queues,
     this one among them: all are tried again when the first operation is cancelled, since others may have waited behind
-    it.
+    it. `guard` is held then; it is for an owner whose changes are transactions (see `durability`).
     """
 
     def __init__(self, lock: threading.RLock) -> None:
         self.neighbours: tuple[WaitQueue, ...] = (self,)
+        self.guard: AbstractContextManager[object] = nullcontext()
         self._lock = lock
         self._operations: deque[Operation] = deque()
 
@@ -117,7 +119,8 @@ class WaitQueue:
             except ValueError:
                 return  # it has finished, or has not joined yet: its owner reports
         operation.report()
-        flush(self._lock, *self.neighbours)
+        with self.guard:
+            flush(self._lock, *self.neighbours)
 
 
 def flush(lock: threading.RLock, *wait_queues: WaitQueue) -> None:
