@@ -288,8 +288,9 @@ def parameters_of(cluster: Cluster) -> Document:
 
 
 def traffic_of(cluster: Cluster, is_of_all: bool = False) -> Document:
-    """What each parameter server, or each task, has sent and received since its start, where it reports that (dtf's
-    do). Nothing where a cluster has more than `TRAFFIC_TASKS_MAX` of them."""
+    """What each parameter server, or each task, has sent and received since its start, and how many rows of its
+    variables sparse updates have changed, where it reports that (dtf's do). Nothing where a cluster has more than
+    `TRAFFIC_TASKS_MAX` of them."""
     run, statuses = cluster.load()
     if run.is_over:
         return {}
@@ -308,6 +309,7 @@ def traffic_of(cluster: Cluster, is_of_all: bool = False) -> Document:
             "sent": sum(each.bytes for each in report.traffic if each.direction == "sent"),
             "received": sum(each.bytes for each in report.traffic if each.direction == "received"),
             "messages": sum(each.messages for each in report.traffic),
+            "rows": report.values.get("rows_touched", {}),
         }
         for task, report in reports.items()
     }

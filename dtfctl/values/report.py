@@ -34,7 +34,7 @@ class Times:
 class TaskReport:
     """`bounds_s` are the upper bounds of the classes of all Times. `calls` are calls by method, `runs` those of the
     process's sessions, `saves` its checkpoints, the last one at `saved_at` (wall clock, 0: none). `values` are present
-    ones by kind and name: queue_elements, calls_waiting, variable_bytes."""
+    ones by kind and name: queue_elements, calls_waiting, variable_bytes, rows_touched (by sparse updates so far)."""
 
     bounds_s: tuple[float, ...] = ()
     traffic: tuple[Traffic, ...] = ()

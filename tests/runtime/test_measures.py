@@ -199,5 +199,20 @@ def test_the_size_of_a_wish_is_bounded():
     assert [wish.begin((str(number),)) for number in range(20)] == [True] * 16 + [False] * 4, "sets of fetches"
 
 
+def test_rows_that_sparse_updates_change_are_counted_by_variable():
+    with tf.Graph().as_default(), LocalCluster({"ps": 1, "worker": 1}) as cluster:
+        with tf.device("/job:ps/task:0"):
+            table = tf.get_variable("table_of_rows", [10, 2], initializer=tf.zeros_initializer())
+            dense = tf.get_variable("dense_of_rows", [3], initializer=tf.zeros_initializer())
+        loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 4, 4])) + tf.reduce_sum(dense)
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
+        with tf.Session(cluster.target("worker")) as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(2):
+                session.run(train)
+            rows = measures.report()["values"]["rows_touched"]
+    assert rows["table_of_rows"] in (4, 6) and "dense_of_rows" not in rows
+
+
 def test_callers_are_one_peer():
     assert measures.traffic(CALLERS, "grpc", SENT) is measures.traffic(CALLERS, "grpc", SENT)

@@ -13,7 +13,7 @@ export function show(room, context) {
   const search = el("input", { type: "search", placeholder: "Filter variables", "aria-label": "Filter variables" });
   const about = el("span.muted");
   const body = el("tbody");
-  const table = el("table", {}, el("thead", {}, el("tr", {}, ...["Variable", "Place", "Shape", "Bytes"].map((each) => el("th", { scope: "col" }, each)))), body);
+  const table = el("table", {}, el("thead", {}, el("tr", {}, ...["Variable", "Place", "Shape", "Rows touched", "Bytes"].map((each) => el("th", { scope: "col" }, each)))), body);
   room.append(el("section.card", { "aria-label": "Balance" }, el("h2", {}, "Parameter servers"), words, bars),
     el("section.card", { "aria-label": "Variables" }, el("div.row.bar", {}, el("h2", {}, "Variables"), about, el("span.spread"), search), el("div.scroll", {}, table)));
   const abort = new AbortController();
@@ -49,7 +49,12 @@ export function show(room, context) {
     const fitting = found.variables.filter((each) => !wanted || `${each.name} ${each.task}`.toLowerCase().includes(wanted));
     write(about, found.graph ? `${fitting.length} of ${found.count ?? 0}, from ${found.graph}` : "");
     replace(body, ...fitting.slice(0, ROWS_MAX).map((each) => el("tr", {}, el("td", { title: each.name }, each.name), el("td", {}, each.task || "any"),
-      el("td", {}, each.shape.length ? each.shape.map((size) => (size < 0 ? "?" : size)).join(" × ") : "scalar"), el("td.number", {}, format.bytes(each.bytes)))));
+      el("td", {}, each.shape.length ? each.shape.map((size) => (size < 0 ? "?" : size)).join(" × ") : "scalar"), el("td", { title: "By sparse updates" }, touched(each)), el("td.number", {}, format.bytes(each.bytes)))));
+  }
+
+  function touched(variable) {
+    const rate = network.of(variable.task)?.rows[variable.name];
+    return rate === undefined ? "–" : `${format.number(rate, 3)} a second`;
   }
 
   const refresh = async () => {

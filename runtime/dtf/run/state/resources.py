@@ -68,10 +68,13 @@ class Variable:
       dtype: its base DType.
       declared_shape: what the node that made it says of its values (None: unknown, and for each unknown dimension).
       lock: a threading.RLock.
+      rows_touched: how many rows sparse updates have changed so far, each as often as it was changed.
       storage: the device whose memory its value is in; None: the host's. Its values are arrays of that backend then.
     """
 
-    __slots__ = ("__weakref__", "_array", "_watchers", "declared_shape", "dtype", "lock", "name", "storage")
+    __slots__ = (
+        "__weakref__", "_array", "_watchers", "declared_shape", "dtype", "lock", "name", "rows_touched", "storage",
+    )  # fmt: skip
 
     def __init__(
         self, name: str, dtype: DType, shape: tuple[int | None, ...] | None = None, storage: Storage | None = None
@@ -84,6 +87,7 @@ class Variable:
         self.storage = storage
         self.lock = threading.RLock()
         self.declared_shape = shape
+        self.rows_touched = 0
         self._array: Any = None
         self._watchers: tuple[Watcher, ...] = ()
 
@@ -164,6 +168,8 @@ class Variable:
             if self._array is None:
                 self.read()
             is_shared = not self._is_exclusive()
+            if rows is not None:
+                self.rows_touched += rows.size
             if self._watchers:
                 self._announce(is_shared, rows)
             if is_shared:
@@ -347,6 +353,12 @@ class ResourceManager:
             found = [(name, each) for (_, kind, name), each in self._objects.items() if kind is Variable]
         return [(name, each.nbytes) for name, each in found if each.is_initialized]
 
+    def rows_touched(self) -> list[tuple[str, int]]:
+        """The variables that sparse updates have changed, each with the number of rows so far."""
+        with self._lock:
+            found = [(name, each) for (_, kind, name), each in self._objects.items() if kind is Variable]
+        return [(name, each.rows_touched) for name, each in found if each.rows_touched]
+
     def variables(self) -> list[Variable]:
         """All variables, with a value or without."""
         with self._lock:
@@ -440,4 +452,5 @@ def _close(resource: object) -> None:
 
 
 _managers: weakref.WeakSet[ResourceManager] = weakref.WeakSet()
+measures.ask("rows_touched", lambda: [pair for manager in list(_managers) for pair in manager.rows_touched()])
 measures.ask("variable_bytes", lambda: [pair for manager in list(_managers) for pair in manager.variable_bytes()])
