@@ -17,6 +17,7 @@ LINE_BYTES_MAX = 1 << 20
 """A longer line is shown in pieces."""
 
 TAIL_BYTES = 1 << 16
+_LATEST_US = 1e18
 
 
 class Line(NamedTuple):
@@ -161,7 +162,7 @@ class _Growth:
         return max(self._times[-1] / 1e6, min(latest, time.time())), end
 
     def size_before(self, since: float) -> int:
-        index = bisect_left(self._times, int(since * 1e6))
+        index = bisect_left(self._times, int(min(max(since * 1e6, 0.0), _LATEST_US)))
         return self._sizes[max(0, index - 1)]
 
 

@@ -17,12 +17,18 @@ _LEVEL = re.compile(
 )
 
 
-def compiled(text: str) -> re.Pattern[str]:
+def compiled(text: str, is_linear: bool = False) -> re.Pattern[str]:
     """RE2's where it is installed and knows the pattern: Python's take hours for some lines. Else Python's.
+
+    Args:
+      is_linear: refuse the patterns that only Python knows, if RE2 is installed: one would stop all threads.
 
     Raises re.error.
     """
-    expression = re.compile(text)
+    try:
+        expression = re.compile(text)
+    except (RecursionError, OverflowError) as error:
+        raise re.error(str(error)) from None
     try:
         import re2
 
@@ -32,7 +38,9 @@ def compiled(text: str) -> re.Pattern[str]:
         return linear
     except (ImportError, AttributeError, ValueError):
         return expression
-    except re2.error:  # it looks back or ahead
+    except re2.error:
+        if is_linear:
+            raise re.error("it looks ahead or back, refers to a group, or is too large") from None
         return expression
 
 

@@ -21,6 +21,7 @@ PATH = "/metrics"
 READERS_MAX = 16
 REQUEST_BYTES_MAX = 16 << 10
 REQUEST_TIMEOUT_S = 5.0
+REFUSED_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 30.0
 FRESH_S = 0.5
 
@@ -76,15 +77,19 @@ class MetricsEndpoint:
         self._readers.add(task)
         try:
             if len(self._readers) > READERS_MAX:
+                # An answer to a request that was not read is lost.
+                with contextlib.suppress(asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REFUSED_TIMEOUT_S)
                 _write(writer, "503 Service Unavailable", f"more than {READERS_MAX} readers at once\n".encode())
             else:
                 await self._converse(reader, writer)
-            await asyncio.wait_for(writer.drain(), ANSWER_TIMEOUT_S)
+            writer.close()
+            await asyncio.wait_for(writer.wait_closed(), ANSWER_TIMEOUT_S)
         except (ConnectionError, asyncio.TimeoutError, asyncio.CancelledError):
-            pass
+            # What a reader has not taken by now it does not take: closing would wait for it.
+            writer.transport.abort()
         finally:
             self._readers.discard(task)
-            writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

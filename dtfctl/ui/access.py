@@ -57,7 +57,8 @@ class Guard:
         if not why:
             await self._application(scope, receive, send_with_headers)
             return
-        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        # A stranger's connection is not kept for another request.
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
         await send_with_headers({"type": "http.response.start", "status": 403, "headers": headers})
         await send_with_headers({"type": "http.response.body", "body": f"{why}\n".encode()})
 

@@ -173,7 +173,7 @@ def log_question(
     unknown = set(levels) - {*LEVELS, "other"}
     if unknown:
         raise ValueError(f"{sorted(unknown)[0]!r} is not a level; use {', '.join(LEVELS)} or other")
-    expression = compiled(f"(?i){pattern}") if pattern else None
+    expression = compiled(f"(?i){pattern}", is_linear=True) if pattern else None
     return LogQuestion(tuple(tasks), expression, frozenset(levels), since, until, run)
 
 

@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dtfctl.control.cluster import Cluster, clusters
 from dtfctl.errors import DtfctlError, StoreError, UnknownCluster
@@ -49,6 +50,10 @@ LOG_POLL_S = 0.4
 POINTS_MAX = 4_000
 KEEP_ALIVE_S = 15.0
 STEPS_MAX = 20
+RUN_MAX = 1 << 31
+HEAD_TIMEOUT_S = 10.0
+"""A connection that has not asked for anything by then is closed: it may be a stranger's, who has no token."""
+UNUSED_MAX = 100
 
 Handler = Callable[[Request], Awaitable[Response]]
 Tracer = Callable[[Cluster, int], Document]
@@ -175,7 +180,7 @@ class Page:
                 parameters.getlist("level"),
                 None if math.isnan(since) else since,
                 None if math.isnan(until) else until,
-                int(_number(request, "run", 0)),
+                int(min(RUN_MAX, max(0, _number(request, "run", 0)))),
             )
         except (re.error, ValueError) as error:
             return JSONResponse({"error": f"not a pattern or level: {reason_of(error)}"}, 400)
@@ -350,6 +355,36 @@ def _image_type(data: bytes) -> str:
 # -- serving
 
 
+class _Connection(H11Protocol):
+    """Is closed if no request comes in time, or when too many wait for theirs: the oldest of them first."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._close_unused)
+        _unused[self] = None
+        while len(_unused) > UNUSED_MAX:
+            next(iter(_unused))._close_unused()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None:
+            _unused.pop(self, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deadline.cancel()
+        _unused.pop(self, None)
+        super().connection_lost(exc)
+
+    def _close_unused(self) -> None:
+        if self in _unused:
+            del _unused[self]
+            self.transport.abort()
+
+
+_unused: dict[_Connection, None] = {}
+"""The connections without a request so far, the oldest first. Touched only in the loop of the server."""
+
+
 def listener(port: int, unix: Path | None) -> socket.socket:
     """A socket at 127.0.0.1 (`port` 0: a free one), or a Unix socket that only this user may open. Raises OSError."""
     if unix is None:
@@ -383,6 +418,8 @@ def serve(page: Page, token: str, bound: socket.socket, begun: Callable[[], None
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "page"))
         config = uvicorn.Config(
             page.application(token),
+            http=_Connection,
+            backlog=UNUSED_MAX,
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ from dtf.wire.measures import BOUNDS_S, RECEIVED, SENT, Measures
 from dtfctl.errors import MetricsMissing
 from dtfctl.launchers.usage import Usage
 from dtfctl.logs.progress import Progress
+from dtfctl.metrics import endpoint as endpoints
 from dtfctl.metrics.endpoint import MetricsAddressTaken, MetricsEndpoint
 from dtfctl.metrics.families import FAMILIES, exposition
 from dtfctl.probes import task_reports
@@ -187,6 +189,26 @@ def test_readers_beyond_the_limit_are_sent_away_and_hold_up_nobody():
     refused, served = serving(talk)
     assert refused.startswith(b"HTTP/1.1 503")
     assert served.startswith(b"HTTP/1.1 200")
+
+
+def test_a_reader_that_takes_nothing_of_its_answer_is_cut_off(monkeypatch):
+    monkeypatch.setattr(endpoints, "ANSWER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(endpoints, "exposition", lambda *_: (bytes(64 << 20), "text/plain"))
+
+    async def talk(endpoint, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await reader.readexactly(1)
+        while endpoint._readers:
+            await asyncio.sleep(0.01)
+        length = 0
+        with contextlib.suppress(ConnectionResetError):
+            while data := await reader.read(1 << 20):
+                length += len(data)
+        writer.close()
+        return length
+
+    assert serving(talk) < 64 << 20
 
 
 def test_an_address_in_use_is_one_line():

@@ -116,8 +116,12 @@ def test_a_webhook_is_posted_to(tmp_path):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204 if self.path == "/good" else 500)
+            self.send_response({"/good": 204, "/bad": 500}.get(self.path, 302))
+            self.send_header("Location", {"/file": "file:///etc/passwd"}.get(self.path, "/good"))
             self.end_headers()
+
+        def do_GET(self):
+            posted.append({"event": "GET"})
 
         def log_message(self, *_):
             pass
@@ -129,8 +133,11 @@ def test_a_webhook_is_posted_to(tmp_path):
             place = f"http://127.0.0.1:{server.server_address[1]}"
             assert sent(tmp_path, Notify(succeeded=f"{place}/good"), END) == []
             (told,) = sent(tmp_path, Notify(succeeded=f"{place}/bad"), END)
+            redirected = [sent(tmp_path, Notify(succeeded=f"{place}/{way}"), END)[0] for way in ("file", "moved")]
         finally:
             server.shutdown()
             thread.join()
-    assert [each["event"] for each in posted] == ["succeeded", "succeeded"]
+    assert [each["event"] for each in posted] == ["succeeded"] * 4, "a redirected message would lose its body"
+    for each in redirected:
+        assert each.endswith("the server answers with HTTP status 302; write the address to which it redirects")
     assert told == "notify.succeeded: the webhook exited with status 1: the server answers with HTTP status 500"

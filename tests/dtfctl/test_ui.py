@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import socket
@@ -9,11 +11,13 @@ import stat
 from dataclasses import replace
 
 import pytest
+import uvicorn
 
 from dtfctl.errors import TraceImpossible
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
 from dtfctl.ui import actions
+from dtfctl.ui import server as server_of_page
 from dtfctl.ui.access import HEADERS
 from dtfctl.ui.server import PAGE, Page, listener
 from dtfctl.values.run import Run
@@ -83,7 +87,7 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(page):
 @pytest.mark.parametrize("path", ["/", "/api/clusters", "/api/watch", "/api/act"])
 def test_a_request_without_the_token_or_from_elsewhere_gets_403(page, path, query, headers):
     answer = ask(page, path, query, "POST" if path == "/api/act" else "GET", headers)
-    assert answer.status == 403 and answer.body.startswith(b"403: ")
+    assert answer.status == 403 and answer.body.startswith(b"403: ") and answer.headers["connection"] == "close"
     assert HEADERS.items() <= answer.headers.items()
 
 
@@ -174,7 +178,17 @@ def test_log_lines_are_searched_and_filtered(page, root):
     assert answer.lines[0]["lines"][0]["text"] == "ERROR:root:two <img src=x onerror=alert(1)></script>\\u202e"
 
 
-@pytest.mark.parametrize("query", [{"pattern": "("}, {"level": "loud"}])
+@pytest.mark.parametrize("query", [{"since": "-1e308"}, {"since": "1e308"}, {"until": "1e308", "run": "1e300"}])
+def test_numbers_beyond_all_times_and_runs_are_an_empty_search(page, root, query):
+    folder = root / "trial" / "runs" / "0001" / "logs"
+    (folder / "ps-0.1.log").write_text("line\n")
+    answer = ask(page, "/api/logs", {"cluster": "trial", **query}, headers=OURS)
+    assert answer.status == 200 and "isPast" in answer.lines[0]
+
+
+@pytest.mark.parametrize(
+    "query", [{"pattern": "("}, {"pattern": "(" * 499}, {"pattern": "(?=(a+)+$)b"}, {"level": "loud"}]
+)
 def test_a_wrong_search_is_explained(page, query):
     answer = ask(page, "/api/logs", {"cluster": "trial", **query}, headers=OURS)
     assert answer.status == 400 and "not a pattern or level" in answer.json["error"]
@@ -243,6 +257,37 @@ def test_the_plan_of_an_action_names_each_task_the_order_and_the_cost():
 
 
 # -- the listener
+
+
+@pytest.mark.parametrize("seconds, unused", [(0.01, 100), (3600.0, 2)])
+def test_strangers_who_ask_for_nothing_lose_their_connections(page, monkeypatch, seconds, unused):
+    """After a while, and at once when there are many: their descriptors were those of the user's own connections."""
+    monkeypatch.setattr(server_of_page, "HEAD_TIMEOUT_S", seconds)
+    monkeypatch.setattr(server_of_page, "UNUSED_MAX", unused)
+
+    async def talk():
+        config = uvicorn.Config(page, http=server_of_page._Connection, log_config=None, lifespan="off", ws="none")
+        server, bound = uvicorn.Server(config), listener(0, None)
+        serving = asyncio.ensure_future(server.serve([bound]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        strangers = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*bound.getsockname())
+            writer.write(b"GET / HT")
+            strangers.append((reader, writer))
+        with contextlib.suppress(ConnectionResetError):
+            assert await strangers[0][0].read() == b""
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        writer.write(f"GET /?token={TOKEN} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        server.should_exit = server.force_exit = True
+        for _, each in [*strangers, (reader, writer)]:
+            each.transport.abort()
+        await serving
+        return answer
+
+    assert asyncio.run(talk()).startswith(b"HTTP/1.1 200")
 
 
 def test_the_port_is_of_this_machine_only():
