@@ -355,10 +355,10 @@ def _image_type(data: bytes) -> str:
 # -- serving
 
 
-class _Connection(H11Protocol):
+class _Connection(H11Protocol):  # type: ignore[misc]  # uvicorn is an extra, of type Any without it
     """Is closed if no request comes in time, or when too many wait for theirs: the oldest of them first."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._close_unused)
         _unused[self] = None

@@ -76,6 +76,10 @@ def test_modules_code_and_commands_run_too(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__main__.py").write_text(PRELUDE + "print(sys.argv[1:], tf.__version__)")
     assert run(tmp_path, "", "package", "1", options=("-m",))[1] == f"['1'] {modules.VERSION}\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "dtf", "package", "2"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout == f"['2'] {modules.VERSION}\n", done.stderr
     assert run(tmp_path, "", "import tensorflow as t; print(t.VERSION)", options=("-c",))[1] == f"{modules.VERSION}\n"
     line = f"{sys.executable} -c 'import tensorflow as t; print(t.VERSION)'; exit 3"
     assert run(tmp_path, "", "sh", "-c", line, options=("--exec",))[:2] == (3, f"{modules.VERSION}\n")
@@ -87,7 +91,10 @@ def test_modules_code_and_commands_run_too(tmp_path):
         ((), 2, "the script is missing"),
         (("-m",), 2, "-m needs an argument"),
         (("--fast", "x.py"), 2, "unknown option --fast"),
-        (("missing.py",), 2, "can't open file 'missing.py'"),
+        (("missing.py",), 2, "can't open file 'missing.py': no such file"),
+        (("/",), 2, "can't open file '/': it is a folder without __main__.py"),
+        (("/dev/null",), 2, "can't open file '/dev/null': not a file"),
+        (("x" * 5000,), 2, f"can't open file '{'x' * 5000}': File name too long"),
         (("--exec", "no-such-command"), 127, "can't execute 'no-such-command'"),
     ],
 )

@@ -98,6 +98,12 @@ def test_files_of_another_kind_must_be_refused_by_name(folder, monkeypatch):
         archive.writestr("x_train.npy", b"text")
     with pytest.raises(ValueError):
         datasets.mnist.load_data()
+    for header in (b"{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,)}", b"{'descr': '|u1', ("):
+        array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
+        with zipfile.ZipFile(folder / "mnist.npz", "w") as archive:
+            archive.writestr("x_train.npy", array)
+        with pytest.raises(ValueError, match="mnist.npz"):
+            datasets.mnist.load_data()
     np.savez_compressed(folder / "mnist.npz", x_train=np.zeros(10000))
     monkeypatch.setenv("DTF_MAX_DECOMPRESSED_BYTES", "1K")
     with pytest.raises(tf.errors.ResourceExhaustedError, match="mnist.npz"):

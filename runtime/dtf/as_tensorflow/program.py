@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> None:
         _refuse("the script is missing" if not option else f"{option} needs an argument")
     if words[0].startswith("-") and not option:
         _refuse(f"unknown option {words[0]}; it has to stand after the script if it is the script's")
-    if not option and not os.path.isfile(words[0]):
-        _refuse(f"can't open file {words[0]!r}: no such file")
+    if not option and (why := _why_unreadable(words[0])):
+        _refuse(f"can't open file {words[0]!r}: {why}")
     _say_what_is_given()
     as_tensorflow.prepare_children()
     if option == "--exec":
@@ -70,11 +70,29 @@ def main(arguments: Sequence[str]) -> None:
     elif option == "-c":
         sys.path[0] = ""
         _run(words[0], "<string>", ["-c", *words[1:]])
+    elif os.path.isdir(words[0]):
+        sys.argv[:] = words
+        runpy.run_path(words[0], run_name="__main__")
     else:
         with open(words[0], "rb") as file:
             source = file.read()
         sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
         _run(source, words[0], words)
+
+
+def _why_unreadable(path: str) -> str:
+    """Why Python could not run what is at a path, "" if it can; a folder needs a __main__.py."""
+    if os.path.isdir(path):
+        return "" if os.path.isfile(os.path.join(path, "__main__.py")) else "it is a folder without __main__.py"
+    if os.path.isfile(path):
+        return ""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return "no such file" if error.errno == errno.ENOENT else (error.strerror or str(error))
+    except ValueError as error:
+        return str(error)
+    return "not a file"
 
 
 def _run(source: str | bytes, filename: str, argv: list[str]) -> None:

@@ -7,8 +7,10 @@ make arrays, and no other.
 from __future__ import annotations
 
 import io
+import math
 import os
 import pickle
+import tokenize
 import zipfile
 import zlib
 from typing import Any
@@ -29,6 +31,12 @@ _ARRAY_MAKERS = frozenset(
         ("_codecs", "encode"),
     }
 )
+
+
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, tokenize.TokenError, EOFError, KeyError, TypeError, OverflowError, MemoryError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
 
 
 def found(path: str) -> str:
@@ -70,7 +78,7 @@ def read_npz(path: str) -> dict[str, np.ndarray]:
             for entry in archive.infolist():
                 limits.DECOMPRESSED_BYTES.check(entry.file_size, f"{path}, {entry.filename}")
                 arrays[entry.filename.removesuffix(".npy")] = _array(archive.read(entry), path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{path} is not an npz archive: {error}") from None
     return arrays
 
@@ -84,6 +92,8 @@ def _array(data: bytes, path: str) -> np.ndarray:
     if read_header is None:
         raise ValueError(f"{path} has an array of an unknown version")
     shape, _, dtype = read_header(file)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"{path} has an array of the shape {shape} and of {len(data) - file.tell()} bytes")
     if dtype.hasobject:
         array = read_pickle(data[file.tell() :], path)
         if not isinstance(array, np.ndarray) or array.shape != shape:
