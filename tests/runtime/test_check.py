@@ -183,3 +183,25 @@ def test_a_name_that_is_missing_in_many_places_is_looked_for_once(monkeypatch):
     monkeypatch.setattr(scan.difflib, "get_close_matches", lambda *words: looked.append(words) or near(*words))
     findings = found("import tensorflow as tf\n" + "tf.nothing_of_this\n" * 1000)
     assert len(findings) == 1000 and len(looked) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("x = {}.items() + {}.items()", "{}.items() cannot be added: use list({}.items())"),
+        ("x = [1] + range(3)", "range(...) cannot be added: use list(range(...))"),
+        ("x = sorted([1], cmp=lambda a, b: 0)", "sorted has no argument cmp"),
+        ("x = {}.keys().sort()", "{}.keys() has no method sort: use sorted(...)"),
+        ("x = 'abc'.decode('utf-8')", "texts have no method decode"),
+        ("import tensorflow as tf\ntf.train.SummaryWriter('x')", "tf.summary.FileWriter"),
+    ],
+)
+def test_lists_and_texts_of_python_2_are_found(line, words):
+    (finding,) = check_source(line, "old.py")
+    assert words in finding.text
+
+
+def test_a_test_of_the_names_of_a_module_is_a_guard():
+    text = "import tensorflow as tf\nif 'concat_v2' in dir(tf):\n    tf.concat_v2([], 0)\n"
+    assert all(each.is_guarded for each in check_source(text, "old.py"))
+    assert not check_source("x = list({}.items()) + [1]\ny = sorted({}.keys())\nz = b'a'.decode()\n", "new.py")

@@ -227,7 +227,7 @@ class _Scan(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         test = ast.unparse(node.test)
-        is_guard = "hasattr(" in test or "version" in test.lower() or "VERSION" in test
+        is_guard = "hasattr(" in test or " in dir(" in test or "version" in test.lower()
         self.visit(node.test)
         self._guards += is_guard
         for part in [*node.body, *node.orelse]:
@@ -261,6 +261,7 @@ class _Scan(ast.NodeVisitor):
             if not self._dotted(node.func):
                 self._add(node.lineno, "python 3", "iterators have no method next: use next(iterator)")
             return
+        self._check_python_3(node)
         dotted = self._dotted(node.func)
         if not dotted:
             return
@@ -272,6 +273,28 @@ class _Scan(ast.NodeVisitor):
                 return
         if top == _TENSORFLOW:
             self._check_arguments(node, dotted)
+
+    def _check_python_3(self, node: ast.Call) -> None:
+        """Calls whose values or arguments are others in Python 3."""
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in ("sort", "sorted") and any(each.arg == "cmp" for each in node.keywords):
+            self._add(node.lineno, "python 3", f"{name} has no argument cmp: use key=functools.cmp_to_key(...)")
+        if not isinstance(function, ast.Attribute):
+            return
+        view = _view(function.value)
+        if name == "sort" and view:
+            self._add(node.lineno, "python 3", f"{view} has no method sort: use sorted(...)")
+        is_text = isinstance(function.value, ast.Constant) and isinstance(function.value.value, str)
+        if name == "decode" and is_text:
+            self._add(node.lineno, "python 3", "texts have no method decode: they are decoded already")
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Add):
+            view = _view(node.left) or _view(node.right)
+            if view:
+                self._add(node.lineno, "python 3", f"{view} cannot be added: use list({view})")
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         self.generic_visit(node)
@@ -358,6 +381,16 @@ class _Scan(ast.NodeVisitor):
 
     def _add(self, line: int, kind: str, text: str) -> None:
         self.findings.append(Finding(self._path, line, kind, text, self._guards > 0))
+
+
+def _view(node: ast.expr) -> str:
+    """How a call is written whose value was a list in Python 2, "" of others."""
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "values", "items") and not node.args:
+        return f"{ast.unparse(node.func)}()"
+    is_lazy = isinstance(node.func, ast.Name) and node.func.id in ("range", "map", "filter", "zip")
+    return f"{ast.unparse(node.func)}(...)" if is_lazy else ""
 
 
 def _member(owner: Any, path: str, name: str) -> Any:
