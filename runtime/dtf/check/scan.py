@@ -340,7 +340,9 @@ class _Scan(ast.NodeVisitor):
         if dotted in pitfalls.ATTRIBUTES:
             module, _, name = dotted.rpartition(".")
             try:
-                is_there = hasattr(importlib.import_module(module), name)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # scipy warns of scipy.misc
+                    is_there = hasattr(importlib.import_module(module), name)
             except ImportError:  # its import has a finding of its own
                 return None
             return None if is_there else ("python 3", f"there is no {dotted}: use {pitfalls.ATTRIBUTES[dotted]}")
@@ -411,9 +413,11 @@ def _missing(dotted: str, owner: Any) -> tuple[str, str]:
     if dotted.startswith("numpy."):
         instead = pitfalls.NUMPY.get(name)
         return "numpy 2", f"there is no np.{dotted[6:]}{f': use np.{instead}' if instead else ''}"
-    from dtf.as_tensorflow import absent
+    from dtf import absent
+    from dtf.as_tensorflow import absent as absent_places
 
-    reason = absent.reason(dotted.removeprefix("tensorflow."))
+    short = dotted.removeprefix("tensorflow.")
+    reason = absent_places.reason(short) or absent.reason(short)
     near = difflib.get_close_matches(name, [each for each in dir(owner) if not each.startswith("_")], 1, 0.8)
     if not reason and near:
         reason = f"did you mean {shown.rpartition('.')[0]}.{near[0]}?"
