@@ -289,7 +289,7 @@ def test_mistakes_are_named(tmp_path):
         (ValueError, "must be 0 or 1", lambda: K.set_learning_phase(2)),
         (ValueError, "reset_after", lambda: L.GRU(3, reset_after=True)),
         (TypeError, "must be a tf.keras.callbacks.Callback", lambda: model.fit(X, Y, callbacks=[1])),
-        (AttributeError, "tf.keras.layers|no attribute 'ConvLSTM2D'", lambda: L.ConvLSTM2D),
+        (AttributeError, "tf.keras.layers|no attribute 'ConvLSTM3D'", lambda: L.ConvLSTM3D),
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             make()

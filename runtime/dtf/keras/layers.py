@@ -1,7 +1,7 @@
 """tf.keras.layers: the layers that models of most programs have.
 
 Each class is `base.Layer` in front of the layer of `tf.layers` that does the computation. This module has those with
-weights and windows; `more_layers`, `recurrent` and `wrappers` have the others. A `Recipe` makes a layer again in
+weights and windows; the modules of `_FAMILIES` have the others. A `Recipe` makes a layer again in
 another graph, for clusters and Estimators.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/layers
@@ -408,7 +408,8 @@ def _product(sizes: Any) -> int:
     return product
 
 
-_MORE = ("dtf.keras.more_layers", "dtf.keras.recurrent", "dtf.keras.wrappers")
+_FAMILIES = "merging activation_layers reshaping noise more_layers recurrent conv_recurrent wrappers"
+_MORE = tuple(f"dtf.keras.{each}" for each in _FAMILIES.split())
 
 
 def __dir__() -> list[str]:

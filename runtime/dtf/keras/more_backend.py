@@ -227,7 +227,7 @@ def eval(x: Any) -> Any:
 
 def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     """The products of two tensors along one axis of each, for each example."""
-    from dtf.keras.more_layers import batch_dot as products
+    from dtf.keras.merging import batch_dot as products
 
     return products(x, y, axes)
 
@@ -452,7 +452,7 @@ def random_uniform_variable(shape: Any, low: float, high: float, dtype: Any = No
 
 def repeat_elements(x: Any, rep: int, axis: int) -> Any:
     """Each slice along an axis `rep` times."""
-    from dtf.keras.more_layers import _repeated
+    from dtf.keras.reshaping import _repeated
 
     return _repeated(x, axis % x.shape.ndims, rep)
 
@@ -460,7 +460,7 @@ def repeat_elements(x: Any, rep: int, axis: int) -> Any:
 def resize_images(x: Any, height_factor: int, width_factor: int, data_format: str = "channels_last",
                   interpolation: str = "nearest") -> Any:  # fmt: skip
     """Larger images."""
-    from dtf.keras.more_layers import UpSampling2D
+    from dtf.keras.reshaping import UpSampling2D
 
     return UpSampling2D((height_factor, width_factor), data_format, interpolation)(x)
 

@@ -24,7 +24,7 @@ from dtf.build.ops.searching import where
 from dtf.build.tensor import Tensor
 from dtf.keras import activations, constraints, initializers, regularizers
 from dtf.keras.base import Layer
-from dtf.keras.more_layers import while_training
+from dtf.keras.noise import while_training
 from dtf.nn.rnn_cell import RNNCell
 from dtf.nn.rnn_loops import dynamic_rnn
 from dtf.wire import dtypes

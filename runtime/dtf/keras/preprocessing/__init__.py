@@ -1,7 +1,7 @@
-"""tf.keras.preprocessing: sequences of one length, and texts as numbers. Readers of images are left out."""
+"""tf.keras.preprocessing: sequences of one length, texts as numbers, and batches of images."""
 
 from __future__ import annotations
 
-from dtf.keras.preprocessing import sequence, text
+from dtf.keras.preprocessing import image, sequence, text
 
-__all__ = ["sequence", "text"]
+__all__ = ["image", "sequence", "text"]
