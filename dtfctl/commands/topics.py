@@ -100,7 +100,7 @@ Data goes to stdout, messages go to stderr. JSON keys stay as they are; times ar
   status -o name     the tasks, one a line                  ls -q      the clusters, one a line
   logs -o json       a line each: time, task, attempt, line     events -o json   time, task, what, cause
   top -o json        a line each look: progress and tasks [{name, cpu_cores, memory_bytes, ...}]
-  ls, config, expand, doctor, explain -o json     one document
+  ls, config, expand, doctor, explain, checkpoints -o json     one document
   metrics            OpenMetrics, for Prometheus             trace     Chrome's JSON; its key "dtf" is for programs
   plot --csv         run,tag,step,time,value
   --progress json    the messages of up, down, restart, wait ... as lines {time, message, ...} on stderr

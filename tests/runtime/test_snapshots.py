@@ -9,6 +9,7 @@ import pytest
 
 import dtf as tf
 from dtf.run.kernels import saving
+from dtf.run.state import resources
 from dtf.run.state.resources import ResourceManager, Variable
 from dtf.run.state.snapshots import PIECE_BYTES, Budget, VariableSnapshot, is_large
 from dtf.run.threads.cancellation import CancellationManager
@@ -107,6 +108,19 @@ def test_an_update_beyond_the_budget_writes_the_rest_first():
     assert np.array_equal(found[0].view(np.float32).reshape(ROWS, WIDTH), table())
     assert budget._used == 0
     assert variable.read()[0, 0] == 1
+
+
+def test_an_update_waits_until_the_save_has_dropped_the_value_it_read(monkeypatch):
+    monkeypatch.setattr(resources, "_SETTLE_S", 60.0)
+    variable = variable_of(table())
+    held = [variable.read()]
+    budget = Budget(0)
+    snapshot = VariableSnapshot(variable, budget)
+    before = held[0].__array_interface__["data"][0]
+    threading.Timer(0.001, held.clear).start()
+    update_rows(variable, [0])
+    assert not snapshot.is_young
+    assert variable.look(lambda array: array.__array_interface__["data"][0]) == before
 
 
 def test_small_values_strings_and_columns_are_held_instead():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -36,6 +37,9 @@ __all__ = [
 
 DEFAULT_CONTAINER = "localhost"
 
+_SETTLE_S = 0.05
+_SETTLE_LOOK_S = 0.0002
+
 _Resource = TypeVar("_Resource")
 _Result = TypeVar("_Result")
 
@@ -47,7 +51,13 @@ class _BinaryOperation(Protocol):
 class Watcher(Protocol):
     """Sees the changes of a variable before they happen; the variable's lock is held. It keeps no reference to the
     array of `before_update`, which is modified next.
+
+    Attributes:
+      is_young: its maker has read the value and drops it at once: the next update waits for that, since it would copy
+        the whole value otherwise. The variable sets it to False then.
     """
+
+    is_young: bool
 
     def before_update(self, array: Array, rows: np.ndarray | None) -> None:
         """The value changes: the rows along its first dimension that `rows` names, or (None) any part of it."""
@@ -167,7 +177,7 @@ class Variable:
         with self.lock:
             if self._array is None:
                 self.read()
-            is_shared = not self._is_exclusive()
+            is_shared = not self._is_exclusive() and not self._settles()
             if rows is not None:
                 self.rows_touched += rows.size
             if self._watchers:
@@ -195,6 +205,18 @@ class Variable:
     def holds(self, array: object) -> bool:
         """Whether this array is the current value. The lock must be held while that matters."""
         return self._array is array
+
+    def _settles(self) -> bool:
+        """Waits a moment for the maker of a young watcher to drop the value. Whether nobody else sees it then."""
+        young = [watcher for watcher in self._watchers if watcher.is_young]
+        if not young:
+            return False
+        until = time.monotonic() + _SETTLE_S
+        while not (is_exclusive := self._is_exclusive()) and time.monotonic() < until:
+            time.sleep(_SETTLE_LOOK_S)
+        for watcher in young:
+            watcher.is_young = False
+        return is_exclusive
 
     def _announce(self, is_released: bool, rows: np.ndarray | None) -> None:
         if self._array is None:
@@ -230,7 +252,7 @@ class Variable:
         with self.lock:
             if self._array is None:
                 self.read()
-            is_exclusive = self._is_exclusive()
+            is_exclusive = self._is_exclusive() or self._settles()
             if self._watchers:
                 self._announce(not is_exclusive, None)
             if is_exclusive:

@@ -76,12 +76,14 @@ class VariableSnapshot:
 
     Attributes:
       shape, dtype, nbytes: of the value.
+      is_young: see `Watcher`.
     """
 
     def __init__(
         self, variable: Variable, budget: Budget, overflow: Callable[[VariableSnapshot], bool] | None = None
     ) -> None:
         array = np.asarray(variable.read())
+        self.is_young = True
         self.shape = array.shape
         self.dtype = array.dtype
         self.nbytes = array.nbytes

@@ -26,6 +26,7 @@ class TouchedRows:
 
     def __init__(self, variable: Variable, since: str) -> None:
         self.since = since
+        self.is_young = False
         self._variable = variable
         self._shape = np.shape(variable.read())
         self._touched: np.ndarray | None = np.zeros(self._shape[0], bool)
