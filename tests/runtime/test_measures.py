@@ -175,6 +175,19 @@ def test_tracing_takes_a_few_percent_of_the_time_from_one_wish_to_the_next():
     assert was_traced[:4] == [False, False, True, False], "the usual time comes first, then the first traced run"
 
 
+def test_a_wish_is_fulfilled_by_the_runs_that_take_most_of_the_time():
+    wish, now_ns, traced = Wish(1, 2, 1), 0, {("train",): 0, ("step",): 0}
+    for _ in range(1000):
+        for fetches, took_ns in ((("train",), 5_000_000), (("step",), 100_000)):
+            is_traced = wish.begin(fetches)
+            traced[fetches] += is_traced
+            took_ns += 1_000_000 * is_traced * (fetches == ("train",))
+            wish.ran(fetches, now_ns, now_ns + took_ns, NoNodes if is_traced else None)
+            now_ns += took_ns
+            assert not wish.is_fulfilled or traced["train",] == 3, "the first one prepares the others"
+    assert wish.is_fulfilled
+
+
 def test_one_slow_run_does_not_put_off_the_next_trace_for_ever():
     pace = TracePace()
     pace.ran(0, 1_000_000, False)

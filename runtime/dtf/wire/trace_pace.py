@@ -14,7 +14,7 @@ FOLLOWING = 2
 """So many runs after a traced one are slower too: connections and caches are as the trace left them."""
 USUAL_RUNS = 32
 """So many other runs show what is usual. The quicker third counts, for a busy machine makes some of them slow."""
-WAIT_MAX_NS = 2_000_000_000
+WAIT_MAX_NS = 1_000_000_000
 """A single run that took very long, for whatever reason, does not put off the next trace for longer."""
 
 
