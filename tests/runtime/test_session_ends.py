@@ -117,7 +117,7 @@ def test_a_monitored_session_has_started_its_queue_runners():
     with train.MonitoredSession() as session:
         assert session.run(value) == 1.0
         assert train.start_queue_runners(session) == []
-    with pytest.raises(TypeError, match="must be a Session"):
+    with pytest.raises(TypeError, match="must be a `tf.Session` object"):
         train.start_queue_runners(3)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ def renamed() -> dict[str, dict[str, str]]:
     for line in _RENAMED.read_text(encoding="utf-8").splitlines():
         module, colon, pairs = line.partition(":")
         if colon and not line.startswith("#"):
-            result[f"tensorflow.{module}"] = dict(each.split("=") for each in pairs.split())
+            result.setdefault(f"tensorflow.{module}", {}).update(each.split("=") for each in pairs.split())
     return result
 
 
@@ -127,16 +128,20 @@ class _Module(types.ModuleType):
         is_import = isinstance(value, types.ModuleType) and name not in replaced  # of a module below this one
         if is_import or name.startswith("__"):
             return
-        for owner in self.__dict__["_owners"]():
-            if name in vars(owner):
-                replaced.setdefault(name, (owner, vars(owner)[name]))
-                setattr(owner, name, value)
-                return
+        if name not in replaced:
+            owners = [owner for owner in self.__dict__["_owners"]() if name in vars(owner)]
+            old = vars(owners[0])[name] if owners else None
+            home = sys.modules.get(getattr(old, "__module__", None) or "")
+            if home is not None and home not in owners and vars(home).get(name) is old:
+                owners.append(home)  # the module that defines it, from which others have imported it
+            if owners:
+                replaced[name] = [(owner, vars(owner)[name]) for owner in owners]
+        for owner, _ in replaced.get(name, ()):
+            setattr(owner, name, value)
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)
-        owner, value = self.__dict__["_replaced"].pop(name, (None, None))
-        if owner is not None:
+        for owner, value in self.__dict__["_replaced"].pop(name, ()):
             setattr(owner, name, value)
 
     def __getattr__(self, name: str) -> Any:

@@ -34,6 +34,28 @@ __all__ = [
 ]  # fmt: skip
 
 
+def as_graph_element(obj: Any) -> Any:
+    """The element of the default graph that `obj` or its name names; a name may omit the output's number.
+
+    Raises:
+      ValueError: it is in another graph, or the graph has more than one tensor of that name.
+    """
+    graph = get_default_graph()
+    if not isinstance(obj, str):
+        element = obj._as_graph_element() if hasattr(obj, "_as_graph_element") else obj
+        if getattr(element, "graph", None) is not graph:
+            raise ValueError(f"Passed {obj} should have graph attribute that is equal to current graph {graph}.")
+        return element
+    if ":" in obj:
+        return graph.as_graph_element(obj)
+    element = graph.as_graph_element(obj + ":0")
+    try:
+        graph.as_graph_element(obj + ":1")
+    except (KeyError, ValueError):
+        return element
+    raise ValueError(f"Name {obj} is ambiguous, as this Operation has multiple outputs (at least 2).")
+
+
 class StopAtStepHook(SessionRunHook):
     """Asks for the end when the global step is reached.
 

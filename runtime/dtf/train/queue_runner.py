@@ -244,7 +244,7 @@ def start_queue_runners(
     if type(sess).__name__ in ("MonitoredSession", "SingularMonitoredSession"):  # by name: they import this module
         return []
     if not (hasattr(sess, "graph") and hasattr(sess, "run")):
-        raise TypeError(f"sess must be a Session, but is {sess!r}, a {type(sess).__name__}.")
+        raise TypeError(f"sess must be a `tf.Session` object, but is {sess!r}, a {type(sess).__name__}.")
     threads: list[threading.Thread] = []
     for runner in sess.graph.get_collection(collection):
         threads.extend(runner.create_threads(sess, coord=coord, daemon=daemon, start=start))

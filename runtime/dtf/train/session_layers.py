@@ -121,22 +121,71 @@ class CoordinatedSessionCreator:
         self.coord = None
 
 
-class RecoverableSession:
+class WrappedSession:
+    """A session around another one, which it closes; the base of the layers.
+
+    A subclass overrides `_check_stop` to end the training loop.
+    """
+
+    def __init__(self, sess: Any) -> None:
+        self._sess = sess
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the session."""
+        return self._sess.graph
+
+    @property
+    def sess_str(self) -> Any:
+        """The target of the session."""
+        return self._sess.sess_str
+
+    def should_stop(self) -> bool:
+        """Whether the training loop is to end: it is over after a close."""
+        if self._check_stop() or self._sess is None:
+            return True
+        return isinstance(self._sess, WrappedSession) and self._sess.should_stop()
+
+    def _check_stop(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Closes the session, once; that a task is lost is no error then."""
+        sess, self._sess = self._sess, None
+        if sess is not None:
+            try:
+                sess.close()
+            except LOST as error:
+                logging.warning("The session was lost while it was being closed: %s", cause(error))
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._sess.run(*args, **kwargs)
+
+    def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
+        """Calls a step function; see `MonitoredSession.run_step_fn`."""
+        context = StepContext(raw_session, run_with_hooks or self.run)
+        arguments = inspect.signature(step_fn).parameters
+        return step_fn(self, context) if "self" in arguments else step_fn(context)
+
+
+class RecoverableSession(WrappedSession):
     """Recreates its session when a task was lost, within the bounds of a RecoveryPolicy."""
 
     def __init__(
-        self, creator: CoordinatedSessionCreator, notice: PreemptionNotice, policy: RecoveryPolicy | None = None
+        self, creator: Any, notice: PreemptionNotice | None = None, policy: RecoveryPolicy | None = None
     ) -> None:
         self._creator = creator
-        self._notice = notice
+        self._notice = notice or PreemptionNotice()  # one that never arrives
         self._recovery = Recovery(policy)
-        self._sess: Any = self._create()
+        super().__init__(self._create())
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         return self._recovering(lambda: self._sess.run(fetches, feed_dict, options, run_metadata))
 
     def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
-        return self._recovering(lambda: self._sess.run_step_fn(step_fn, self._creator.tf_sess, run_with_hooks))
+        return self._recovering(
+            lambda: self._sess.run_step_fn(step_fn, getattr(self._creator, "tf_sess", raw_session), run_with_hooks)
+        )
 
     def should_stop(self) -> bool:
         if self._sess is None:
@@ -150,15 +199,6 @@ class RecoverableSession:
         except Exception as error:  # an error that a thread has reported; `close` raises it
             logging.info("The training stops because a thread has failed: %s", error)
             return True
-
-    def close(self) -> None:
-        if self._sess is not None:
-            try:
-                self._sess.close()
-            except LOST as error:
-                logging.warning("The session was lost while it was being closed: %s", cause(error))
-            finally:
-                self._sess = None
 
     def _recovering(self, run: Callable[[], Any]) -> Any:
         while True:
@@ -176,37 +216,37 @@ class RecoverableSession:
         """Closes what is left of a lost session; raises when too many were lost in a row."""
         with self._notice.interruptible(at_once=True):
             self._recovery.lost(error)
-        self._sess = None
-        self._creator.tell_of_loss(error)
-        self._creator.abandon()
+        lost, self._sess = self._sess, None
+        if isinstance(self._creator, CoordinatedSessionCreator):
+            self._creator.tell_of_loss(error)
+            self._creator.abandon()
+        else:  # a program's own: the session owns all there is
+            with contextlib.suppress(Exception):  # the cause is known already
+                lost.close()
 
-    def _create(self) -> CoordinatedSession:
+    def _create(self) -> Any:
         with self._notice.interruptible(at_once=True):
             return self._recovery.until_made(self._creator.create_session)
 
 
-class CoordinatedSession:
+class CoordinatedSession(WrappedSession):
     """Watches the coordinator: its stop ends the loop, its error is raised."""
 
-    def __init__(self, sess: HookedSession, coord: Coordinator, stop_grace_period_secs: float) -> None:
-        self._sess = sess
+    def __init__(self, sess: Any, coord: Coordinator, stop_grace_period_secs: float = 120) -> None:
+        super().__init__(sess)
         self._coord = coord
         self._stop_grace_period_secs = stop_grace_period_secs
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        return self._guarded(self._sess.run, fetches, feed_dict, options, run_metadata)
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._guarded(lambda: self._sess.run(*args, **kwargs))
 
     def run_step_fn(self, step_fn: Callable[..., Any], raw_session: Any, run_with_hooks: Any) -> Any:
-        def run() -> Any:
-            context = StepContext(raw_session, self._sess.run)
-            arguments = inspect.signature(step_fn).parameters
-            return step_fn(self, context) if "self" in arguments else step_fn(context)
+        run_of_hooks = run_with_hooks or self._sess.run
+        return self._guarded(lambda: WrappedSession.run_step_fn(self, step_fn, raw_session, run_of_hooks))
 
-        return self._guarded(run)
-
-    def should_stop(self) -> bool:
+    def _check_stop(self) -> bool:
         self._coord.raise_requested_exception()
-        return self._coord.should_stop() or self._sess.should_stop()
+        return self._coord.should_stop()
 
     def close(self) -> None:
         self._coord.request_stop()
@@ -214,33 +254,36 @@ class CoordinatedSession:
             self._coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
         finally:
             with contextlib.suppress(errors.OpError, RuntimeError):
-                self._sess.close()
+                super().close()
 
-    def _guarded(self, run: Callable[..., Any], *arguments: Any) -> Any:
+    def _guarded(self, run: Callable[[], Any]) -> Any:
         try:
-            return run(*arguments)
+            return run()
         except LOST:
             raise
         except Exception:
-            # A run often fails only because a queue runner failed before it: that one is the root cause.
-            self._coord.raise_requested_exception()
+            # A run often fails only because a thread lost a task before it: that one is the root cause. Any other
+            # error of a thread is raised by `should_stop` and `close`.
+            try:
+                self._coord.raise_requested_exception()
+            except LOST:
+                raise
+            except Exception as error:
+                logging.info("A thread of the session failed as well: %s", error)
             raise
 
 
-class HookedSession:
+class HookedSession(WrappedSession):
     """Calls the hooks around each run of a plain session."""
 
     def __init__(self, sess: Any, hooks: list[SessionRunHook], notice: PreemptionNotice | None = None) -> None:
-        self._sess = sess
+        super().__init__(sess)
         self._hooks = hooks
         self._notice = notice or PreemptionNotice()  # one that never arrives
         self._should_stop = False
 
-    def should_stop(self) -> bool:
+    def _check_stop(self) -> bool:
         return self._should_stop or self._notice.arrived
-
-    def close(self) -> None:
-        self._sess.close()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         if self._notice.arrived:
@@ -249,7 +292,7 @@ class HookedSession:
             raise RuntimeError("Run called even after should_stop requested.")
         context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._sess)
         actual_fetches: dict[Any, Any] = {"caller": fetches}
-        feeds = dict(feed_dict or {})
+        feeds: dict[Any, Any] = {}
         asked: dict[SessionRunHook, SessionRunArgs] = {}
         for hook in self._hooks:
             request = hook.before_run(context)
@@ -258,7 +301,7 @@ class HookedSession:
             asked[hook] = request
             if request.fetches is not None:
                 actual_fetches[hook] = request.fetches
-            self._merge_feeds(feeds, request.feed_dict, hook)
+            self._merge_feeds(feeds, feed_dict, request.feed_dict, hook)
             if request.options is not None:
                 options = _merged_options(options or _messages().RunOptions(), request.options)
         # Hooks always find both messages. A run without options must keep none: it is faster.
@@ -269,7 +312,7 @@ class HookedSession:
         with self._notice.interruptible():
             values = self._sess.run(
                 list(actual_fetches.values()),
-                feed_dict=feeds or None,
+                feed_dict={**(feed_dict or {}), **feeds} if feeds else feed_dict,
                 options=options if with_options else None,
                 run_metadata=run_metadata if with_options else None,
             )
@@ -280,9 +323,11 @@ class HookedSession:
         return outputs["caller"]
 
     @staticmethod
-    def _merge_feeds(feeds: dict[Any, Any], more: dict[Any, Any] | None, hook: SessionRunHook) -> None:
+    def _merge_feeds(
+        feeds: dict[Any, Any], feed_dict: Any, more: dict[Any, Any] | None, hook: SessionRunHook
+    ) -> None:
         for key, value in (more or {}).items():
-            if key in feeds:
+            if key in feeds or key in (feed_dict or ()):
                 raise RuntimeError(f"Same tensor is fed by two sources: {key}, the second of them {hook}.")
             feeds[key] = value
 

@@ -112,6 +112,41 @@ def required_global_step_read(hook: str) -> Any:
     return read
 
 
+def global_step_read(graph: Graph | None = None) -> Any:
+    """The tensor that `required_global_step_read` made, or None."""
+    graph = graph or get_default_graph()
+    known = graph.get_collection(_GLOBAL_STEP_READ)
+    if len(known) > 1:
+        raise RuntimeError(f"There are multiple items in collection {_GLOBAL_STEP_READ}. There should be only one.")
+    return known[0] if known else None
+
+
+def get_or_create_global_step_read(graph: Graph | None = None) -> Any:
+    """The value of the global step before a run updates it, made once; None if the graph has no global step."""
+    graph = graph or get_default_graph()
+    known = global_step_read(graph)
+    if known is not None or find_global_step(graph) is None:
+        return known
+    with graph.as_default():
+        return required_global_step_read("this function")
+
+
+def increment_global_step(increment: int, graph: Graph | None = None) -> Any:
+    """An op that adds to the global step after it has been read.
+
+    Raises:
+      ValueError: the graph has no global step.
+    """
+    graph = graph or get_default_graph()
+    step = get_global_step(graph)
+    if step is None:
+        raise ValueError("Global step tensor should be created by tf.train.get_or_create_global_step before calling "
+                         "increment.")
+    read = get_or_create_global_step_read(graph)
+    with graph.as_default(), graph.control_dependencies([read]):
+        return step.assign_add(increment)
+
+
 def create_global_step(graph: Graph | None = None) -> Variable:
     """Makes the global step: an int64 scalar variable "global_step" that starts at 0 and is not trained.
 
