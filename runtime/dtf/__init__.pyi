@@ -599,6 +599,7 @@ from dtf.build.variable_scope import get_variable as get_variable
 from dtf.build.variable_scope import get_variable_scope as get_variable_scope
 from dtf.build.variable_scope import no_regularizer as no_regularizer
 from dtf.build.variable_scope import op_scope as op_scope
+from dtf.build.variable_scope import variable_creator_scope as variable_creator_scope
 from dtf.build.variable_scope import variable_op_scope as variable_op_scope
 from dtf.build.variable_scope import variable_scope as variable_scope
 from dtf.build.variable_store import AUTO_REUSE as AUTO_REUSE

@@ -77,7 +77,7 @@ def renamed() -> dict[str, dict[str, str]]:
     for line in _RENAMED.read_text(encoding="utf-8").splitlines():
         module, colon, pairs = line.partition(":")
         if colon and not line.startswith("#"):
-            result.setdefault(f"tensorflow.{module}", {}).update(each.split("=") for each in pairs.split())
+            result.setdefault(f"tensorflow.{module}", {}).update(dict(each.split("=") for each in pairs.split()))
     return result
 
 

@@ -66,10 +66,12 @@ def apply_op(op_type: str, /, name: str | None = None, **inputs_and_attrs: Any) 
 
 
 def outputs_of(op: Operation, get_attr: signature.GetAttr | None = None) -> Any:
-    """The outputs of `op` in the form that `apply_op` returns; `op` itself if it has no outputs."""
+    """The outputs of `op` in the form that `apply_op` returns; `op` itself if it has no outputs, and for a
+    stateful one whose list of outputs is empty, as in TensorFlow."""
     op_def = op._op_def
     assert op_def is not None
-    if not op_def.outputs:
+    is_empty_list = op_def.is_stateful and len(op_def.outputs) == 1 and not op.outputs
+    if not op_def.outputs or is_empty_list:
         return op
     flat = iter(op.outputs)
     lengths = signature.argument_lengths(op_def.outputs, get_attr or op.get_attr)

@@ -83,6 +83,7 @@ class Graph:
         self._collections: dict[Any, list[Any]] = {}
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
+        self._variable_creators: list[Any] = []  # of `tf.variable_creator_scope`, the outermost first
         self._control_flow_context: Any = None
         self._finalized = False
         self._library = graph_pb2.GraphDef().library

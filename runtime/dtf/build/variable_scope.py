@@ -36,6 +36,7 @@ __all__ = [
     "get_variable_scope",
     "no_regularizer",
     "op_scope",
+    "variable_creator_scope",
     "variable_op_scope",
     "variable_scope",
 ]
@@ -338,6 +339,24 @@ def variable_scope(
                 new.custom_getter = _composed(custom_getter, new.custom_getter)
             with _opened(state, new, restore_counts=isinstance(name_or_scope, VariableScope)):
                 yield new
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """A block whose variables are made by `variable_creator(next_creator, **kwargs)`.
+
+    Args:
+      variable_creator: takes the next creator, which an inner function calls to go on, and the keyword arguments of
+        tf.Variable; returns a variable.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/variable_creator_scope
+    """
+    creators = get_default_graph()._variable_creators
+    creators.append(variable_creator)
+    try:
+        yield
+    finally:
+        creators.remove(variable_creator)
 
 
 def variable_op_scope(values: TensorLike, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> Any:

@@ -10,6 +10,8 @@ change it, `variable_scope` shares variables by name, and `variable_collections`
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -81,7 +83,21 @@ def resource_variables_enabled() -> bool:
     return _resource_by_default
 
 
-class Variable(Operators):
+class _Made(type):
+    """Lets the creators of a graph (`tf.variable_creator_scope`) make its variables."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        creators = get_default_graph()._variable_creators if cls is Variable else ()
+        if not creators:
+            return super().__call__(*args, **kwargs)
+        make: Callable[..., Any] = super().__call__
+        for creator in creators:
+            make = functools.partial(creator, make)
+        given = dict(zip(_ARGUMENTS, args, strict=False)) | kwargs
+        return make(**{**_DEFAULTS, **given})
+
+
+class Variable(Operators, metaclass=_Made):
     """A tensor that keeps its value between steps; held by reference, or by handle with `use_resource`.
 
     Args:
@@ -128,6 +144,8 @@ class Variable(Operators):
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: Any = None,
     ) -> None:
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"The `constraint` argument must be a callable, but is {constraint!r}.")
         self._save_slice_info: SaveSliceInfo | None = None
         self._constraint = constraint
         self._synchronization = synchronization
@@ -589,3 +607,8 @@ def _find_variable(tensor: Tensor) -> Variable | None:
             if isinstance(variable, Variable) and variable._ref() is tensor:
                 return variable
     return None
+
+
+_PARAMETERS = list(inspect.signature(Variable.__init__).parameters.values())[1:]
+_ARGUMENTS = [each.name for each in _PARAMETERS]
+_DEFAULTS = {each.name: each.default for each in _PARAMETERS}

@@ -47,7 +47,7 @@ class IdTableWithHashBuckets:
     ) -> None:  # fmt: skip
         if table is None and num_oov_buckets <= 0:
             raise ValueError("oov_buckets must be > 0 if no table is supplied.")
-        self._table, self._buckets = table, num_oov_buckets
+        self._table, self._buckets, self._hasher = table, num_oov_buckets, hasher_spec
         self._name = name or "hash_bucket"
 
     @property
@@ -76,11 +76,21 @@ class IdTableWithHashBuckets:
             if self._buckets == 0:
                 return self._table.lookup(keys)
             words = keys if keys.dtype == tf.string else tf.as_string(keys)
-            buckets = tf.string_to_hash_bucket_fast(words, self._buckets)
+            buckets = self._hashed(words)
             if self._table is None:
                 return buckets
             ids = self._table.lookup(keys)
             return tf.where(tf.not_equal(ids, self._table.default_value), ids, buckets + self._table.size())
+
+    def _hashed(self, words: Any) -> Any:
+        kind = getattr(self._hasher, "hasher", "fasthash")
+        if kind == "fasthash":
+            return tf.string_to_hash_bucket_fast(words, self._buckets)
+        if kind == "legacy":
+            return tf.string_to_hash_bucket(words, self._buckets)
+        if kind == "stronghash":
+            return tf.string_to_hash_bucket_strong(words, self._buckets, list(self._hasher.key))
+        raise ValueError(f"Found unknown hasher {kind!r} in `hasher_spec`; it must be fasthash, legacy or stronghash.")
 
 
 def _with_buckets(table: Any, num_oov_buckets: int) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dtf.build import initializers as init_ops
 from dtf.build.constant import constant
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import (
@@ -29,6 +30,33 @@ from dtf.train import slot_creator
 from dtf.wire import dtypes
 
 __all__ = ["ExponentialMovingAverage"]
+
+
+def weighted_moving_average(
+    value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None, name: str | None = None
+) -> Tensor:
+    """The average of a tensor's values so far, each with its weight.
+
+    Args:
+      value: the values of this step.
+      decay: near 1; how much of the sums remains at each step.
+      weight: the weight of `value`, of its shape or one that broadcasts to it.
+      truediv: divide exactly, also integers.
+      collections: those of the two sums; none by default besides the global variables.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/ExponentialMovingAverage
+    """
+    keys = [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections
+    with variable_scope(name, "WeightedMovingAvg", [value, weight, decay]):
+        sums = []
+        for label, now in (("value", value * weight), ("weight", weight)):
+            now = convert_to_tensor(now)
+            kept = get_variable(
+                label, initializer=init_ops.zeros_initializer(), shape=now.shape, dtype=now.dtype, trainable=False,
+                collections=keys,
+            )  # fmt: skip
+            sums.append(assign_moving_average(kept, now, decay, zero_debias=False))
+        return math_ops.truediv(*sums) if truediv else math_ops.div(*sums)
 
 
 class ExponentialMovingAverage:

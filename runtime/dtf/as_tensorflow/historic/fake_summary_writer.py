@@ -79,10 +79,10 @@ class FakeSummaryWriter:
             test_case.assertTrue(expected_graph is self._graph)
         for step, values in (expected_summaries or {}).items():
             test_case.assertIn(step, self._summaries)
-            found = {each.tag: each.simple_value for message in self._summaries[step] for each in message.value}
+            written = {each.tag: each.simple_value for message in self._summaries[step] for each in message.value}
             for tag, value in values.items():
-                test_case.assertIn(tag, found)
-                np.testing.assert_allclose(value, found[tag], rtol=0.1)
+                test_case.assertIn(tag, written)
+                np.testing.assert_allclose(value, written[tag], rtol=0.1)
         for wanted, found in (
             (expected_added_graphs, self._added_graphs),
             (expected_added_meta_graphs, self._added_meta_graphs),

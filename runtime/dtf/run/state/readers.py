@@ -76,6 +76,9 @@ class Reader:
                 self.work_units_completed += 1
                 return None
             self.records_produced += 1
+            if self._open is names or self._open is whole_files:  # one record for each file, which ends it
+                self._records = self._work = None
+                self.work_units_completed += 1
             return record
 
     def start(self, work: str) -> None:
