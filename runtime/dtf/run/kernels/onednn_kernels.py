@@ -293,7 +293,7 @@ def _(node: KernelNode) -> Function | None:
     plain = cast(ArrayFunction, below(node, ONEDNN))
 
     def fast(gradients: Array, features: Array) -> Callable[[Array, Array, Array], Array] | None:
-        if not _are_float32(gradients, features) or gradients.size < _RECTIFIED_MIN:
+        if gradients.size < _RECTIFIED_MIN or not _are_float32(gradients, features):
             return None
         if gradients.shape != features.shape or not (gradients.flags.c_contiguous and features.flags.c_contiguous):
             return None
@@ -302,7 +302,7 @@ def _(node: KernelNode) -> Function | None:
         return _relu_gradient(gradients.size, threads_taken())
 
     def relu_back(gradients: Array, features: Array) -> Array:
-        compute = fast(gradients, features)
+        compute = fast(gradients, features) if gradients.size >= _RECTIFIED_MIN else None
         if compute is None:
             return plain(gradients, features)
         return compute(gradients, features, np.empty(gradients.shape, np.float32))
