@@ -284,6 +284,8 @@ def _computed(
         updates[kind] = assign_add(total, reductions.reduce_sum(hit, 1))
         values[kind] = total.read_value()
     value = array_ops.identity(compute(_Counts(**values)), name=prefix + "value")
+    if len(updates) == 1:  # the count itself: its update is the variable's reference
+        return collected(value, updates[kinds[0]], metrics_collections, updates_collections)
     update = array_ops.identity(compute(_Counts(**updates)), name=prefix + "update_op")
     return collected(value, update, metrics_collections, updates_collections)
 

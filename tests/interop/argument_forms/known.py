@@ -17,6 +17,19 @@ KNOWN: dict[str, str] = {
     r"get_variable\(.*use_resource=True": "TensorFlow's resource variables are no tf.Variable here",
     r"range\(.*\)\.shuffle\(0\)$": "the class of a dataset has another name",
     r"clip_by_norm\(.*, -1\.": "a negative norm has no meaning; TensorFlow 2.21 gives 0",
+    r"nn\.nth_element\(.*, 7\)": "TensorFlow 2.21 has no tf.nn.nth_element; 1.15 has",
+    r"Dataset\.(range\(5\)\.(batch\(0\)|shard\()|list_files\('/non)": "the class of a dataset has another name",
+    r"RaggedTensor\.from_(value_rowids|row_splits|uniform_row_length)\(\[": (
+        "parts that are known to be wrong are refused while the graph is built, as 1.15's checks do"
+    ),
+    r"softmax\(P\(.*axis=5\)": "TensorFlow 2.21 fails in its own message; the step refuses the axis",
+    r"case\(\[\(T\(True\).*exclusive=True": "TensorFlow 2.21 folds the constants and drops the check",
+    r"q\.enqueue\(\[T\(1\), T\(2\)\]\)": "TensorFlow drops components that the queue does not have; dtf refuses them",
+    r"gather_nd\(P\(.*batch_dims=1\)": "dtf takes an unknown rank with batch_dims; the step refuses bad indices",
+    r"tensordot\(.*P\(.*, 3\)": "an unknown rank that does not fit is refused by the step",
+    r"TensorArray\('int32', 3\)\.(write|scatter|unstack)": (
+        "a Python value of another dtype is refused while the graph is built, not by the step"
+    ),
     r"rot90\(P": "TensorFlow 1.15 takes an image of unknown rank for one of three dimensions",
 }
 
