@@ -1,12 +1,12 @@
 """For tests of dtf and of programs that use it: whole clusters on this machine.
 
-with LocalCluster({"ps": 1, "worker": 2}) as cluster:
-    with tf.Session(cluster.target("worker", 1)) as session:
-        ...
+    with LocalCluster({"ps": 1, "worker": 2}) as cluster:
+        with tf.Session(cluster.target("worker", 1)) as session:
+            ...
 
-with LocalCluster({"ps": 1}, processes=True) as cluster:
-    cluster.kill("ps", 0)
-    cluster.start("ps", 0)                  # on the same port, with nothing left of its former self
+    with LocalCluster({"ps": 1}, processes=True) as cluster:
+        cluster.kill("ps", 0)
+        cluster.start("ps", 0)                  # on the same port, with nothing left of its former self
 """
 
 from __future__ import annotations
