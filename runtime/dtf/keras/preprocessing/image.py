@@ -21,7 +21,7 @@ import numpy as np
 from dtf.keras import utils
 from dtf.keras.preprocessing.affine import transformed
 from dtf.keras.preprocessing.image_files import array_to_img, img_to_array, load_img, save_img
-from dtf.wire import filesystems
+from dtf.wire import filesystems, forks
 
 __all__ = [
     "DirectoryIterator", "ImageDataGenerator", "Iterator", "NumpyArrayIterator", "array_to_img", "img_to_array",
@@ -216,6 +216,7 @@ class Iterator(utils.Sequence):
         self.n, self.batch_size, self.shuffle, self.seed = n, batch_size, shuffle, seed
         self.batch_index = self.total_batches_seen = 0
         self.lock = threading.Lock()
+        forks.renew_in_child(self, "lock")
         self.index_array: Any = None
 
     def __len__(self) -> int:

@@ -280,6 +280,14 @@ class _VariableInside(Variable):
     def _array(self, values: Array | None) -> None:
         self.outside._array = None if values is None else FakeArray(values, self._type, self._index)
 
+    @property
+    def rows_touched(self) -> int:  # type: ignore[override]  # the host's variable counts
+        return self.outside.rows_touched
+
+    @rows_touched.setter
+    def rows_touched(self, count: int) -> None:
+        self.outside.rows_touched = count
+
     def _is_exclusive(self) -> bool:
         return False
 
