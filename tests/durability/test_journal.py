@@ -143,6 +143,14 @@ def test_old_rows_of_a_former_file_of_records_must_not_be_put_back(tmp_path):
     assert found(tmp_path / "copy") == ({59.0}, True)
 
 
+def test_a_folder_that_everybody_may_write_into_is_refused(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(errors.FailedPreconditionError, match="state for durable state belongs to user .* mode 777"):
+        DurableResources(folder)
+
+
 def test_a_value_that_a_reader_holds_must_not_change(tmp_path):
     resources = filled(tmp_path / "state")
     before = [variable(resources, name).read() for name in ("dense", "table", "small")]

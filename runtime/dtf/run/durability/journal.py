@@ -18,6 +18,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import stat
 import struct
 import sys
 import time
@@ -75,12 +76,13 @@ class Journal:
         """Takes the folder, which is made if it does not exist.
 
         Raises:
-          FailedPreconditionError: another process has it.
+          FailedPreconditionError: another process has it, or all users can write into it.
           ResourceExhaustedError, UnavailableError: the folder cannot be written.
         """
         self.folder = folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_private(folder)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _failed(folder, error) from None
@@ -297,6 +299,16 @@ class Journal:
 
     def _grown(self, path: Path, memory: mmap.mmap, size: int) -> mmap.mmap:
         return self._mapped(path, max(2 * len(memory), size))
+
+
+def _check_private(folder: Path) -> None:
+    """Refuses a folder that another user has made, or that all may write into: /dev/shm is everybody's."""
+    state = folder.stat()
+    if state.st_uid != os.geteuid() or state.st_mode & stat.S_IWOTH:
+        raise errors.FailedPreconditionError.of(
+            f"The folder {folder} for durable state belongs to user {state.st_uid} with mode "
+            f"{stat.S_IMODE(state.st_mode):o}; it must be this process's user's, and not writable by all."
+        )
 
 
 def _checksum(text: bytes, sequence: int) -> int:
