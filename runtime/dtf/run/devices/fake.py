@@ -281,7 +281,7 @@ class _VariableInside(Variable):
         self.outside._array = None if values is None else FakeArray(values, self._type, self._index)
 
     @property
-    def rows_touched(self) -> int:  # type: ignore[override]  # the host's variable counts
+    def rows_touched(self) -> int:  # the host's variable counts
         return self.outside.rows_touched
 
     @rows_touched.setter
