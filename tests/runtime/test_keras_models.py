@@ -123,7 +123,7 @@ def test_an_unreadable_file_is_named(tmp_path):
     pytest.importorskip("h5py", reason="h5py is not installed")
     model = tf.keras.Sequential([L.Dense(1, input_shape=(3,))])
     model.save_weights(str(tmp_path / "w.h5"))
-    with pytest.raises(ValueError, match="holds no model, only weights"):
+    with pytest.raises(ValueError, match="w.h5 cannot be read: it holds no model, only weights"):
         tf.keras.models.load_model(str(tmp_path / "w.h5"))
     with pytest.raises(OSError, match="none.h5"):
         model.load_weights(str(tmp_path / "none.h5"))

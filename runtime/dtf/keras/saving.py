@@ -13,11 +13,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from dtf.build import nest
 from dtf.build.tensor import Tensor
-from dtf.keras import configs, losses, optimizers
+from dtf.keras import configs, contents, hdf5, losses, optimizers
 from dtf.keras.calls import InputLayer, node_of
 from dtf.saved_model.builder import simple_save
 
@@ -71,11 +69,11 @@ def save_model(
     config = {"class_name": type(model).__name__, "config": model.get_config()}
     if config["class_name"] not in MODELS:
         config["class_name"] = "Model"
-    with _h5py().File(filepath, "w") as file:
+    with hdf5.opened(filepath, "w") as file:
         file.attrs["keras_version"] = "2.2.4-tf"
         file.attrs["backend"] = "tensorflow"
         file.attrs["model_config"] = json.dumps(config, default=configs.value_of).encode()
-        _write_weights(file.create_group("model_weights"), model)
+        hdf5.write_weights(file.create_group("model_weights"), model)
         if include_optimizer and model._told is not None:
             training = {
                 "optimizer_config": _optimizer_config(model._told.optimizer),
@@ -98,46 +96,67 @@ def load_model(filepath: str, custom_objects: Mapping[str, Any] | None = None, c
     Raises:
       ImportError: h5py is not installed.
       OSError: the file does not exist, or is not an HDF5 file.
-      ValueError: it holds weights only, or a class is unknown.
+      ValueError: it is damaged, holds weights only, or a class is unknown; the error names the file and the entry.
     """
-    with configs.custom_object_scope(custom_objects or {}), _h5py().File(filepath, "r") as file:
-        if "model_config" not in file.attrs:
-            raise ValueError(f"{filepath} holds no model, only weights; make the model, and call load_weights")
-        model = model_from_config(json.loads(_text(file.attrs["model_config"])))
-        _read_weights(file.get("model_weights", file), model, False, filepath)
-        training = file.attrs.get("training_config")
+    with configs.custom_object_scope(custom_objects or {}), hdf5.opened(filepath, "r") as file:
+        with contents.reading(filepath):
+            if "model_config" not in file.attrs:
+                raise contents.DamagedError([], "it holds no model, only weights; call load_weights of a model")
+            with contents.reading("", "model_config"):
+                model = _model_of(contents.parsed(hdf5.text(file.attrs["model_config"])))
+            weights, training = file.get("model_weights", file), file.attrs.get("training_config")
+        hdf5.read_weights(weights, model, False, filepath)
         if compile and training is not None:
-            told = json.loads(_text(training))
-            loss = told["loss"]
-            custom = configs.custom_objects
-            if isinstance(loss, str) and loss in custom:
-                loss = custom[loss]
-            metrics = nest.map_structure(
-                lambda each: custom.get(each, each) if isinstance(each, str) else each, told["metrics"]
-            ) if told.get("metrics") else None
-            optimizer = told["optimizer_config"]
-            model.compile(
-                optimizers.get(optimizer) if optimizer else "sgd",
-                losses.get(loss) if isinstance(loss, Mapping) and "class_name" in loss else loss,
-                metrics, told.get("loss_weights"),
-            )  # fmt: skip
+            with contents.reading(filepath, "training_config"):
+                _compile_as(model, contents.parsed(hdf5.text(training)))
     return model
 
 
+def _compile_as(model: Any, told: Mapping[str, Any]) -> None:
+    """Compiles a model as a training config says."""
+    custom, loss = configs.custom_objects, contents.entry(told, "loss")
+    if isinstance(loss, str) and loss in custom:
+        loss = custom[loss]
+    metrics = nest.map_structure(
+        lambda each: custom.get(each, each) if isinstance(each, str) else each, told["metrics"]
+    ) if told.get("metrics") else None  # fmt: skip
+    optimizer = contents.entry(told, "optimizer_config")
+    model.compile(
+        optimizers.get(optimizer) if optimizer else "sgd",
+        losses.get(loss) if isinstance(loss, Mapping) and "class_name" in loss else loss,
+        metrics, told.get("loss_weights"),
+    )  # fmt: skip
+
+
 def model_from_config(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """A model of {"class_name": ..., "config": ...}."""
-    with configs.custom_object_scope(custom_objects or {}):
-        if config["class_name"] == "Sequential":
-            return _stack_of(config["config"])
-        known = configs.custom_objects.get(config["class_name"])
-        if known is not None and hasattr(known, "from_config"):
-            return known.from_config(config["config"])
-        return model_of(config["config"])
+    """A model of {"class_name": ..., "config": ...}.
+
+    Raises:
+      ValueError: the config is damaged, or a class is unknown.
+    """
+    with configs.custom_object_scope(custom_objects or {}), contents.reading("The config of the model"):
+        return _model_of(config)
 
 
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """A model of the text of `to_json`."""
-    return model_from_config(json.loads(json_string), custom_objects)
+    """A model of the text of `to_json`.
+
+    Raises:
+      ValueError: the text is damaged, or a class is unknown.
+    """
+    with configs.custom_object_scope(custom_objects or {}), contents.reading("The JSON of the model"):
+        return _model_of(contents.parsed(json_string))
+
+
+def _model_of(config: Any) -> Any:
+    name, inner = contents.entry(config, "class_name", str), contents.entry(config, "config", Mapping, list)
+    with contents.reading("", "config"):
+        if name == "Sequential":
+            return _stack_of(inner)
+        known = configs.custom_objects.get(name)
+        if known is not None and hasattr(known, "from_config"):
+            return known.from_config(inner)
+        return model_of(inner)
 
 
 def to_json(model: Any, **kwargs: Any) -> str:
@@ -166,9 +185,10 @@ def deserialize_layer(config: Mapping[str, Any], custom_objects: Mapping[str, An
     Raises:
       ValueError: its class is unknown.
     """
-    name = config["class_name"]
+    name, inner = contents.entry(config, "class_name", str), contents.entry(config, "config", Mapping, list)
     if name in ("Sequential", "Model", "Functional"):
-        return model_from_config({**config, "class_name": "Model" if name == "Functional" else name}, custom_objects)
+        with configs.custom_object_scope(custom_objects or {}):
+            return _model_of({**config, "class_name": "Model" if name == "Functional" else name})
     with configs.custom_object_scope(custom_objects or {}):
         kind = configs.custom_objects.get(name)
         if kind is None:
@@ -176,7 +196,7 @@ def deserialize_layer(config: Mapping[str, Any], custom_objects: Mapping[str, An
         if kind is None:
             raise ValueError(f"Unknown layer: {name}; pass it in custom_objects")
         given = {
-            key: value for key, value in config["config"].items()
+            key: value for key, value in inner.items()
             if not (kind is not InputLayer and key in ("ragged", "groups", "sparse"))
         }  # fmt: skip
         return kind.from_config(given)
@@ -221,9 +241,10 @@ def model_of(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None
     made: dict[str, Any] = {}
     outputs: dict[tuple[str, int], list[Any]] = {}
     waiting = []
-    for each in config["layers"]:
-        layer = deserialize_layer(each, custom_objects)
-        name = each.get("name") or each["config"]["name"]
+    for position, each in enumerate(contents.entry(config, "layers", list)):
+        with contents.reading("", f"layers[{position}]"):
+            layer = deserialize_layer(each, custom_objects)
+            name = each.get("name") or contents.entry(each["config"], "name", str)
         made[name] = layer
         if isinstance(layer, InputLayer):
             outputs[name, 0] = [layer.output]
@@ -231,38 +252,51 @@ def model_of(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None
             waiting.append((name, index, inbound))
 
     def tensor(place: Any) -> Any:
-        return outputs[place[0], place[1]][place[2]]
+        name, call, which = place[:3]
+        if (name, call) not in outputs or not 0 <= which < len(outputs[name, call]):
+            raise contents.DamagedError([], f"no layer makes the tensor {place}")
+        return outputs[name, call][which]
+
+    def is_called(name: str, index: int, inbound: Any) -> bool:
+        """Whether the inputs of a call are made; then it is called."""
+        arguments = inbound[0][3] if len(inbound[0]) > 3 else {}
+        places = [*inbound, *[one for value in arguments.values() if isinstance(value, dict)
+                              for one in value.get("__tensors__", [])]]  # fmt: skip
+        if any((place[0], place[1]) not in outputs for place in places):
+            return False
+        given = [tensor(place) for place in inbound]
+        kwargs = {
+            key: [tensor(one) for one in value["__tensors__"]] if isinstance(value, dict) and "__tensors__" in value
+            else value for key, value in arguments.items()
+        }  # fmt: skip
+        result = made[name](given[0] if len(given) == 1 else given, **kwargs)
+        outputs[name, index] = nest.flatten(result)
+        return True
 
     while waiting:
         later = []
-        for name, index, inbound in waiting:
-            arguments = inbound[0][3] if len(inbound[0]) > 3 else {}
-            places = [*inbound, *[one for value in arguments.values() if isinstance(value, dict)
-                                  for one in value.get("__tensors__", [])]]  # fmt: skip
-            if any((place[0], place[1]) not in outputs for place in places):
-                later.append((name, index, inbound))
-                continue
-            given = [tensor(place) for place in inbound]
-            kwargs = {
-                key: [tensor(one) for one in value["__tensors__"]] if isinstance(value, dict) and "__tensors__" in value
-                else value for key, value in arguments.items()
-            }  # fmt: skip
-            result = made[name](given[0] if len(given) == 1 else given, **kwargs)
-            outputs[name, index] = nest.flatten(result)
+        for call in waiting:
+            with contents.reading("", f"inbound_nodes of {call[0]!r}"):
+                if not is_called(*call):
+                    later.append(call)
         if len(later) == len(waiting):
             raise ValueError(f"The config of model {config.get('name')} has layers whose inputs nothing makes")
         waiting = later
-    inputs = [tensor(each) for each in config["input_layers"]]
-    results = [tensor(each) for each in config["output_layers"]]
+    with contents.reading("", "input_layers"):
+        inputs = [tensor(each) for each in contents.entry(config, "input_layers", list)]
+    with contents.reading("", "output_layers"):
+        results = [tensor(each) for each in contents.entry(config, "output_layers", list)]
     given, returned = (each[0] if len(each) == 1 else each for each in (inputs, results))
-    return MODELS["Model"](given, returned, config["name"])
+    return MODELS["Model"](given, returned, contents.entry(config, "name", str))
 
 
 def _stack_of(config: Any) -> Any:
-    layers, name = (config["layers"], config.get("name")) if isinstance(config, Mapping) else (config, None)
+    is_mapping = isinstance(config, Mapping)
+    layers, name = (contents.entry(config, "layers", list), config.get("name")) if is_mapping else (config, None)
     made = MODELS["Sequential"](name=name)
-    for each in layers:
-        made.add(deserialize_layer(each))
+    for position, each in enumerate(layers):
+        with contents.reading("", f"layers[{position}]"):
+            made.add(deserialize_layer(each))
     shape = config.get("build_input_shape") if isinstance(config, Mapping) else None
     if shape and not made._is_made:
         made.build(shape)
@@ -276,8 +310,8 @@ def save_weights_hdf5(model: Any, path: str) -> None:
     """Writes the weights of a model into an HDF5 file."""
     if hasattr(model, "_require_shape"):
         model._require_shape()
-    with _h5py().File(path, "w") as file:
-        _write_weights(file, model)
+    with hdf5.opened(path, "w") as file:
+        hdf5.write_weights(file, model)
 
 
 def load_weights_hdf5(model: Any, path: str, by_name: bool) -> None:
@@ -285,72 +319,15 @@ def load_weights_hdf5(model: Any, path: str, by_name: bool) -> None:
 
     Raises:
       OSError: the file does not exist, or is not an HDF5 file.
-      ValueError: it does not fit the model.
+      ValueError: it is damaged, or does not fit the model.
     """
     if hasattr(model, "_require_shape"):
         model._require_shape()
-    with _h5py().File(path, "r") as file:
-        _read_weights(file.get("model_weights", file), model, by_name, path)
-
-
-def _write_weights(group: Any, model: Any) -> None:
-    layers = model.layers
-    group.attrs["layer_names"] = [each.name.encode() for each in layers]
-    group.attrs["backend"] = b"tensorflow"
-    group.attrs["keras_version"] = b"2.2.4-tf"
-    session = model._session()
-    for layer in layers:
-        inner = group.create_group(layer.name)
-        weights = _ordered(layer)
-        names = [f"{each.op.name}:0" for each in weights]
-        inner.attrs["weight_names"] = np.array([name.encode() for name in names]) if names else np.array([], "S1")
-        for name, value in zip(names, session.run(weights) if weights else [], strict=True):
-            inner.create_dataset(name, data=value)
-
-
-def _ordered(layer: Any) -> list[Any]:
-    """The weights in the order of Keras's files: the trainable ones first."""
-    return [*layer.trainable_weights, *layer.non_trainable_weights] if layer.weights else []
-
-
-def _read_weights(group: Any, model: Any, by_name: bool, path: str) -> None:
-    names = [_text(each) for each in group.attrs["layer_names"]]
-    stored = [name for name in names if len(group[name].attrs["weight_names"])]
-    pairs = []
-    if by_name:
-        known = {each.name: each for each in model.layers}
-        pairs = [(known[name], name) for name in stored if name in known]
-    else:
-        layers = [each for each in model.layers if each.weights]
-        if len(layers) != len(stored):
-            raise ValueError(
-                f"{path} has weights of {len(stored)} layers, and the model has {len(layers)} layers with weights"
-            )
-        pairs = list(zip(layers, stored, strict=True))
-    session = model._session()
-    for layer, name in pairs:
-        inner = group[name]
-        values = [np.asarray(inner[_text(each)]) for each in inner.attrs["weight_names"]]
-        weights = _ordered(layer)
-        shapes = [tuple(each.shape.as_list()) for each in weights]
-        if [each.shape for each in values] != shapes:
-            raise ValueError(
-                f"Layer {layer.name} has weights of shapes {shapes}; {path} has {[each.shape for each in values]}"
-            )
-        for variable, value in zip(weights, values, strict=True):
-            variable.load(value, session)
+    with hdf5.opened(path, "r") as file:
+        with contents.reading(path):
+            weights = file.get("model_weights", file)
+        hdf5.read_weights(weights, model, by_name, path)
 
 
 def _optimizer_config(optimizer: Any) -> Any:
     return configs.serialize_keras_object(optimizer) if hasattr(optimizer, "get_config") else None
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _h5py() -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
-        raise ImportError("HDF5 files need h5py: pip install 'dtf[keras]'") from None
