@@ -45,6 +45,55 @@ class PartitionInfo:
     full_shape: Sequence[int]
     var_offset: Sequence[int]
 
+    def __post_init__(self) -> None:
+        for name, given in (("full_shape", self.full_shape), ("var_offset", self.var_offset)):
+            if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+                raise TypeError(f"`{name}` must be a sequence (like tuple or list) instead of {type(given).__name__}")
+        if len(self.full_shape) != len(self.var_offset):
+            raise ValueError(
+                f"Expected equal length, but `var_offset` is of length {len(self.var_offset)} while full_shape is of "
+                f"length {len(self.full_shape)}."
+            )
+        for axis, (offset, size) in enumerate(zip(self.var_offset, self.full_shape, strict=True)):
+            if offset < 0 or offset >= size:
+                raise ValueError(
+                    f"Expected 0 <= offset < shape but found offset={offset}, shape={size} for var_offset="
+                    f"{self.var_offset}, full_shape={self.full_shape} in dimension {axis}"
+                )
+
+    def single_offset(self, shape: Sequence[int]) -> int:
+        """The part's offset in its one sliced dimension; 0 if no dimension is sliced. Raises as `single_slice_dim`."""
+        axis = self.single_slice_dim(shape)
+        return 0 if axis is None else self.var_offset[axis]
+
+    def single_slice_dim(self, shape: Sequence[int]) -> int | None:
+        """The one dimension in which a part of `shape` is smaller than the whole; None if it is the whole.
+
+        Raises:
+          TypeError: `shape` is not a sequence.
+          ValueError: its rank differs, it exceeds the whole, or it is smaller in several dimensions.
+        """
+        if not isinstance(shape, Sequence) or isinstance(shape, str | bytes):
+            raise TypeError(f"`shape` must be a sequence (like tuple or list) instead of {type(shape).__name__}")
+        if len(shape) != len(self.full_shape):
+            raise ValueError(
+                f"Expected equal length, but received shape={shape} of length {len(shape)} while self.full_shape="
+                f"{self.full_shape} is of length {len(self.full_shape)}."
+            )
+        for size, offset, whole in zip(shape, self.var_offset, self.full_shape, strict=True):
+            if offset + size > whole:
+                raise ValueError(
+                    f"With self.var_offset={self.var_offset}, a partition of shape={shape} would exceed "
+                    f"self.full_shape={self.full_shape}."
+                )
+        sliced = [axis for axis, size in enumerate(shape) if size != self.full_shape[axis]]
+        if len(sliced) > 1:
+            raise ValueError(
+                f"Cannot use single_slice_dim() with shape={shape} and self.full_shape={self.full_shape} since slice "
+                f"dim could be either dimension {sliced[1]} or {sliced[0]}."
+            )
+        return sliced[0] if sliced else None
+
 
 class Initializer:
     """Base of all initializers: converts their arguments to a dict and back."""

@@ -34,6 +34,7 @@ _TABLE = """
     StatelessTruncatedNormal 1 1        StatelessRandomUniformInt 1 1 0 0
     RegexReplace        * 0 0           RegexFullMatch      * 0             StringSplit         1 0
     StringSplitV2       1 0             ReadFile            0               WriteFile           0 0
+    GenerateVocabRemapping 0 0          LoadAndRemapMatrix  0 0 1 1 *
     DecodePng           0               DecodeJpeg          0               DecodeGif           0
     DecodeBmp           0               EncodeJpeg          3               CropAndResize       4 2 1 1
     NonMaxSuppression   2 1 0           NonMaxSuppressionV2 2 1 0 0         NonMaxSuppressionV3 2 1 0 0 0

@@ -25,6 +25,12 @@ from dtf.train.training_util import (
     get_global_step,
     get_or_create_global_step,
 )
+from dtf.train.vocabulary_loading import (
+    load_and_remap_matrix_initializer,
+    load_embedding_initializer,
+    load_linear_multiclass_bias_initializer,
+    load_variable_slot_initializer,
+)
 
 argsort = tf.argsort
 sort = tf.sort

@@ -45,6 +45,7 @@ from dtf.train.basic_session_run_hooks import (
     SummarySaverHook,
 )
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtf.train.warm_starting import VocabInfo
 
 
 def __getattr__(name: str) -> object:

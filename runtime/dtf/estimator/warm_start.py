@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf import logging
-from dtf.train.checkpoint_utils import warm_start
+from dtf.train.warm_starting import VocabInfo, warm_start
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class WarmStartSettings:
     Args:
       ckpt_to_initialize_from: a checkpoint, or a folder whose newest is taken.
       vars_to_warm_start: which variables, as `tf.train.warm_start` takes them; all that are trained by default.
-      var_name_to_vocab_info: not supported; None.
+      var_name_to_vocab_info: the vocabularies of variables, as `tf.train.warm_start` takes them.
       var_name_to_prev_var_name: names there that are others than here.
     """
 
     ckpt_to_initialize_from: str
     vars_to_warm_start: Any = ".*"
-    var_name_to_vocab_info: None = None
+    var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None
     var_name_to_prev_var_name: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -52,6 +52,8 @@ from dtf.train import supervisor_services as supervisor_services
 from dtf.train import sync_replicas_optimizer as sync_replicas_optimizer
 from dtf.train import timeline as timeline
 from dtf.train import training_util as training_util
+from dtf.train import vocabulary_loading as vocabulary_loading
+from dtf.train import warm_starting as warm_starting
 from dtf.train import work_queue as work_queue
 from dtf.train.adadelta import AdadeltaOptimizer as AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer as AdagradOptimizer
@@ -87,7 +89,6 @@ from dtf.train.checkpoint_utils import init_from_checkpoint as init_from_checkpo
 from dtf.train.checkpoint_utils import list_variables as list_variables
 from dtf.train.checkpoint_utils import load_checkpoint as load_checkpoint
 from dtf.train.checkpoint_utils import load_variable as load_variable
-from dtf.train.checkpoint_utils import warm_start as warm_start
 from dtf.train.coordinator import Coordinator as Coordinator
 from dtf.train.coordinator import LooperThread as LooperThread
 from dtf.train.device_setter import replica_device_setter as replica_device_setter
@@ -154,6 +155,8 @@ from dtf.train.training_util import create_global_step as create_global_step
 from dtf.train.training_util import get_global_step as get_global_step
 from dtf.train.training_util import get_or_create_global_step as get_or_create_global_step
 from dtf.train.training_util import global_step as global_step
+from dtf.train.warm_starting import VocabInfo as VocabInfo
+from dtf.train.warm_starting import warm_start as warm_start
 from dtf.train.work_queue import WorkQueue as WorkQueue
 from dtf.wire.cluster import ClusterSpec as ClusterSpec
 from dtf.wire.pb.checkpoint_state_pb2 import CheckpointState as CheckpointState

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtf.build.apply import apply_op
-from dtf.build.default_graph import control_dependencies, device, get_default_graph, name_scope
-from dtf.build.graph import GraphKeys
+from dtf.build.default_graph import control_dependencies, device, name_scope
 from dtf.build.variable_collections import global_variables
 from dtf.build.variables import Variable
 from dtf.train.checkpoint_management import latest_checkpoint
@@ -73,7 +72,7 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
       ValueError: the folder contains no checkpoint.
       NotFoundError: there is no checkpoint of that prefix.
     """
-    return CheckpointReader(_prefix(ckpt_dir_or_file))
+    return CheckpointReader(checkpoint_prefix(ckpt_dir_or_file))
 
 
 def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
@@ -102,7 +101,7 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Mapping[str, Any
     Raises:
       ValueError: a variable is missing on one side, or has another shape.
     """
-    prefix = _prefix(ckpt_dir_or_file)
+    prefix = checkpoint_prefix(ckpt_dir_or_file)
     reader = CheckpointReader(prefix)
     shapes = reader.get_variable_to_shape_map()
     for stored, here in assignment_map.items():
@@ -112,46 +111,12 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Mapping[str, Any
             _init_variable(prefix, shapes, stored, _variables_named(here) if isinstance(here, str) else here)
 
 
-def warm_start(
-    ckpt_to_initialize_from: str,
-    vars_to_warm_start: Any = ".*",
-    var_name_to_vocab_info: None = None,
-    var_name_to_prev_var_name: Mapping[str, str] | None = None,
-) -> None:
-    """Makes the initializers of existing variables read the checkpoint's variables of the same names.
-
-    Args:
-      ckpt_to_initialize_from: the checkpoint, or a folder whose latest is taken.
-      vars_to_warm_start: a pattern for the start of trainable variables' names, a list of patterns for all
-        variables, or a list of variables.
-      var_name_to_vocab_info: not supported.
-      var_name_to_prev_var_name: names there that are others than here.
+def checkpoint_prefix(ckpt_dir_or_file: str) -> str:
+    """The prefix of a checkpoint, or of the latest one in a folder.
 
     Raises:
-      ValueError: a variable is missing in the checkpoint, or has another shape.
-      NotImplementedError: vocabularies are given.
+      ValueError: the folder contains no checkpoint.
     """
-    if var_name_to_vocab_info:
-        raise NotImplementedError("warm_start does not map vocabularies")
-    graph = get_default_graph()
-    if isinstance(vars_to_warm_start, str):
-        chosen = graph.get_collection(GraphKeys.TRAINABLE_VARIABLES, vars_to_warm_start)
-    else:
-        chosen = []
-        for entry in vars_to_warm_start or ():
-            found = graph.get_collection(GraphKeys.GLOBAL_VARIABLES, entry) if isinstance(entry, str) else [entry]
-            chosen.extend(variable for variable in found if not any(variable is other for other in chosen))
-    parts: dict[str, list[Any]] = {}
-    for variable in chosen:
-        for part in [variable] if isinstance(variable, Variable) else list(variable):
-            parts.setdefault(_checkpoint_name(part), []).append(part)
-    previous = dict(var_name_to_prev_var_name or {})
-    init_from_checkpoint(
-        ckpt_to_initialize_from, {previous.get(name, name): variables for name, variables in parts.items()}
-    )
-
-
-def _prefix(ckpt_dir_or_file: str) -> str:
     path = os.fsdecode(ckpt_dir_or_file)
     if not filesystems.isdir(path):
         return path

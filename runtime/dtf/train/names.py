@@ -46,7 +46,6 @@ from dtf.train.checkpoint_utils import (
     list_variables,
     load_checkpoint,
     load_variable,
-    warm_start,
 )
 from dtf.train.coordinator import Coordinator, LooperThread
 from dtf.train.device_setter import replica_device_setter
@@ -109,6 +108,7 @@ from dtf.train.training_util import (
     get_or_create_global_step,
     global_step,
 )
+from dtf.train.warm_starting import VocabInfo, warm_start
 from dtf.train.work_queue import WorkQueue
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.pb.checkpoint_state_pb2 import CheckpointState

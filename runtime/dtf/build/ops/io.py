@@ -165,6 +165,16 @@ shape_rule("Save", "SaveIncrement", "SaveSlices", "SaveV2", "MergeV2Checkpoints"
 shape_rule("Restore", "RestoreSlice", "RestoreV2", "ParseTensor", "PyFunc", "PyFuncStateless")(unknown)
 
 
+@shape_rule("GenerateVocabRemapping")
+def _(op):
+    return [TensorShape([op.get_attr("num_new_vocab")]), TensorShape([])]
+
+
+@shape_rule("LoadAndRemapMatrix")
+def _(op):
+    return [TensorShape([op.get_attr("num_rows"), op.get_attr("num_cols")])]
+
+
 @shape_rule("MatchingFiles")
 def _(op):
     return [TensorShape([None])]

@@ -11,6 +11,7 @@ not_differentiable(
         "StringUpper RegexReplace RegexFullMatch StaticRegexFullMatch StaticRegexReplace EncodeBase64 DecodeBase64 "
         "DecodeRaw "
         "DecodeCSV ShardedFilename ShardedFilespec MergeV2Checkpoints SaveV2 RestoreV2 ReadFile WriteFile "
+        "GenerateVocabRemapping LoadAndRemapMatrix "
         "Save SaveIncrement SaveSlices Restore RestoreSlice MatchingFiles ParseTensor "
         "SerializeTensor PyFunc PyFuncStateless ScalarSummary HistogramSummary MergeSummary TensorSummary "
         "TensorSummaryV2 "

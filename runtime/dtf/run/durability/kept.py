@@ -28,7 +28,7 @@ _WITHOUT_STATE = frozenset(
     IsVariableInitialized VariableShape ResourceGather ResourceGatherNd TemporaryVariable DestroyTemporaryVariable
     RefIdentity RefSwitch RefMerge RefSelect RefEnter RefExit RefNextIteration
     Assert Print PrintV2 Timestamp Save SaveSlices SaveV2
-    Restore RestoreSlice RestoreV2 MergeV2Checkpoints
+    Restore RestoreSlice RestoreV2 GenerateVocabRemapping LoadAndRemapMatrix MergeV2Checkpoints
     ShardedFilename ShardedFilespec ReadFile WriteFile MatchingFiles Abort
     SaveIncrement CheckNumerics CheckNumericsV2 DeepCopy Empty GuaranteeConst StatelessRandomGetAlg
     _ParallelConcatStart

@@ -309,6 +309,9 @@ OPS = {
     "unicode": """
         UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode
     """,
+    "vocabularies": """
+        GenerateVocabRemapping LoadAndRemapMatrix
+    """,
     "volume": """
         AvgPool3D AvgPool3DGrad Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Dilation2D Dilation2DBackpropFilter
         Dilation2DBackpropInput ExtractVolumePatches MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
