@@ -112,7 +112,7 @@ def _check_once(remapping: np.ndarray) -> None:
 def _old_shape(reader: Checkpoint, name: str, wanted_columns: int | None) -> list[int]:
     if reader.dtype(name).name != "float32":
         raise invalid(f"Tensor {name} has invalid type {reader.dtype(name).name} instead of expected type float")
-    shape = [int(size) for size in reader.shape(name).as_list()]
+    shape = [size or 0 for size in reader.shape(name).as_list()]
     if len(shape) != 2:
         raise invalid(
             f"Tensor {name} has shape {shape_text(shape)} of invalid rank {len(shape)} instead of expected shape of "
