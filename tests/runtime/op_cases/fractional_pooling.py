@@ -33,6 +33,22 @@ def borders_are_drawn_within_the_image() -> None:
         assert output[0, 1, 2, 0] == window.max()
 
 
+def empty_images_have_empty_results_at_once() -> None:
+    images, places = np.zeros((0, 20_000, 20_000, 0), np.float32), np.arange(20_001)
+    raw = tf.raw_ops
+    with tf.Graph().as_default(), tf.Session() as session:
+        given = tf.placeholder_with_default(images, images.shape)
+        cut = {"row_pooling_sequence": places, "col_pooling_sequence": places}
+        pooled = [op(value=given, pooling_ratio=[1.0, 2.0, 2.0, 1.0]).output
+                  for op in (raw.FractionalMaxPool, raw.FractionalAvgPool)]  # fmt: skip
+        grads = [
+            raw.FractionalAvgPoolGrad(orig_input_tensor_shape=np.int64(images.shape), out_backprop=given, **cut),
+            raw.FractionalMaxPoolGrad(orig_input=given, orig_output=given, out_backprop=given, **cut),
+        ]
+        values = session.run([*pooled, *grads])
+    assert [value.shape for value in values] == [(0, 10_000, 10_000, 0)] * 2 + [images.shape] * 2
+
+
 def cases():
     for overlapping in (False, True):
         name, attrs = "overlapping" if overlapping else "", {"overlapping": overlapping}
@@ -50,6 +66,7 @@ def cases():
         ], 1)  # fmt: skip
         yield Case("FractionalMaxPoolGrad", [IMAGES, outputs, grads, *PLACES], attrs, RECORDED, name=name, vary=FIXED)
     yield Case("FractionalMaxPool", run=borders_are_drawn_within_the_image, name="drawn")
+    yield Case("FractionalMaxPoolGrad", run=empty_images_have_empty_results_at_once, name="empty")
 
 
 CASES = list(cases())

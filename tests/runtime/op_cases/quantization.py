@@ -74,6 +74,11 @@ def shapes():
     mean = lambda: tf.nn.quantized_avg_pool(quantized(images), -4.0, 5.0, **windows)  # noqa: E731
     yield Case("QuantizedMaxPool", run=check(biggest, images[:, 1:, 1::2], -4, 5))
     yield Case("QuantizedAvgPool", run=check(mean, images[:, :2, ::2] + 5, -4, 5))
+    nothing = np.zeros((0, 1 << 20, 1 << 20, 1), np.uint8)
+    none = lambda: tf.nn.quantized_max_pool(  # noqa: E731
+        quantized(nothing), -4.0, 5.0, [1, 2, 2, 1], [1, 2, 2, 1], "SAME"
+    )
+    yield Case("QuantizedMaxPool", run=check(none, nothing[:, ::2, ::2], -4, 5), name="empty")
 
 
 def products():

@@ -47,6 +47,7 @@ class _Cuts:
             count = int(np.floor(size / np.float32(ratio)))
             if count < 1:
                 raise invalid(f"pooling_ratio {ratio} leaves nothing of a dimension of size {size}")
+            room((count + 1,), np.int64)
             found.append(self._places(size, count, random))
         return found
 
@@ -86,6 +87,9 @@ def _(node: KernelNode) -> Function:
 
     def run(values: np.ndarray) -> tuple[Array, ...]:
         places = cuts.draw(values.shape)
+        if not values.size:
+            shape = (values.shape[0], len(places[0]) - 1, len(places[1]) - 1, values.shape[3])
+            return np.zeros(shape, values.dtype), places[0], places[1]
         pooled, count = values, np.ones((), np.int64)
         for axis, along in enumerate(places, 1):
             spans = list(_spans(along, values.shape[axis], overlapping))
@@ -120,6 +124,8 @@ def _(node: KernelNode) -> Function:
         columns = _checked_places(columns, grads.shape[2], sizes[2], "col_pooling_sequence")
         room(sizes, np.float64)
         result = np.zeros(sizes, np.float64)
+        if not result.size:
+            return result.astype(grads.dtype)
         for i, (top, bottom) in enumerate(_spans(rows, sizes[1], overlapping)):
             for j, (left, right) in enumerate(_spans(columns, sizes[2], overlapping)):
                 area = (bottom - top) * (right - left)
@@ -141,6 +147,8 @@ def _(node: KernelNode) -> Function:
         rows = _checked_places(rows, grads.shape[1], inputs.shape[1], "row_pooling_sequence")
         columns = _checked_places(columns, grads.shape[2], inputs.shape[2], "col_pooling_sequence")
         result = np.zeros_like(inputs)
+        if not result.size:
+            return result
         batch, channel = np.ix_(np.arange(inputs.shape[0]), np.arange(inputs.shape[3]))
         for i, (top, bottom) in enumerate(_spans(rows, inputs.shape[1], overlapping)):
             for j, (left, right) in enumerate(_spans(columns, inputs.shape[2], overlapping)):

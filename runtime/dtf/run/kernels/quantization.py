@@ -6,6 +6,8 @@ rounding are those of TensorFlow's reference kernels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from dtf.run.kernels import Function, KernelNode, bind, kernel
@@ -271,8 +273,8 @@ def _(node: KernelNode) -> Function:
     return run
 
 
-def _windows(node: KernelNode, values: np.ndarray) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The half-open ranges of rows and of columns of a pooling."""
+def _windows(node: KernelNode, values: np.ndarray) -> list[tuple[range, int]]:
+    """For rows and for columns: where the windows of a pooling begin, perhaps before the image, and their size."""
     sizes, strides = list(node.attr("ksize")), list(node.attr("strides"))
     if values.ndim != 4 or len(sizes) != 4 or len(strides) != 4:
         raise invalid("the input, ksize and strides must have 4 dimensions")
@@ -282,9 +284,13 @@ def _windows(node: KernelNode, values: np.ndarray) -> tuple[list[tuple[int, int]
     for size, window, stride in zip(values.shape[1:3], sizes[1:3], strides[1:3], strict=True):
         count = -(-size // stride) if same else max(0, (size - window) // stride + 1)
         before = max(0, (count - 1) * stride + window - size) // 2 if same else 0
-        starts = [each * stride - before for each in range(count)]
-        found.append([(max(0, start), min(size, start + window)) for start in starts])
-    return found[0], found[1]
+        found.append((range(-before, count * stride - before, stride), window))
+    return found
+
+
+def _spans(starts: range, window: int, size: int) -> Iterator[tuple[int, int]]:
+    """The half-open range of each window, as far as it is inside the image."""
+    return ((max(0, start), min(size, start + window)) for start in starts)
 
 
 @kernel("QuantizedMaxPool", "QuantizedAvgPool")
@@ -293,11 +299,13 @@ def _(node: KernelNode) -> Function:
 
     def run(values: np.ndarray, low: Array, high: Array) -> tuple[_Bound, ...]:
         bounds = _bound(low, "min_input"), _bound(high, "max_input")
-        rows, columns = _windows(node, values)
+        (rows, height), (columns, width) = _windows(node, values)
         shape = room((values.shape[0], len(rows), len(columns), values.shape[3]), np.int32)
         out = np.zeros(shape, dtype)
-        for i, (top, bottom) in enumerate(rows):
-            for j, (left, right) in enumerate(columns):
+        if not out.size:
+            return out, *bounds
+        for i, (top, bottom) in enumerate(_spans(rows, height, values.shape[1])):
+            for j, (left, right) in enumerate(_spans(columns, width, values.shape[2])):
                 window = values[:, top:bottom, left:right]
                 if average:
                     total = window.sum((1, 2), dtype=np.int64)
