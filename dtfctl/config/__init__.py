@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,6 +182,9 @@ def _variables_beside(folder: Path) -> dict[str, str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
+        # A pipe that nobody writes to would keep its reader for ever; a shell has a writer for its <(...), in /dev.
+        if stat.S_ISFIFO(os.stat(path).st_mode) and not str(path).startswith("/dev/"):
+            raise ConfigError(f"{path}: a named pipe, not a file; write the cluster file to a plain file")
         with open(path, "rb") as file:
             return file.read(source.BYTES_MAX + 1)
     except OSError as error:

@@ -18,6 +18,8 @@ from typing import IO, Protocol
 from dtfctl.launchers.agent.lines import LINE_BYTES_MAX
 from dtfctl.values.plan import HostPlan
 
+_END_BYTES = 1 << 15
+
 
 class PipeError(Exception):
     """A call that came to nothing: why, and the `command` that shows the same to a person.
@@ -127,8 +129,7 @@ class ProcessCall:
         # The input that the process has not read is lost with it; Python would report that as an error of its own.
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             await asyncio.wait_for(self.writer.wait_closed(), 1)
-        self.errors.seek(0)
-        words = self.errors.read(1 << 16).decode(errors="replace")
+        words = read_ends(self.errors)
         self.errors.close()
         assert self.process.returncode is not None
         return self.process.returncode, words
@@ -138,6 +139,20 @@ class ProcessCall:
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def read_ends(file: IO[bytes]) -> str:
+    """The text of a file; of a long one its first and last 32 KiB, without the lines that are cut there."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= 2 * _END_BYTES:
+        return file.read().decode(errors="replace")
+    head = file.read(_END_BYTES)
+    file.seek(size - _END_BYTES)
+    tail = file.read(_END_BYTES)
+    head = head[: head.rfind(b"\n") + 1] or head
+    tail = tail[tail.find(b"\n") + 1 :] or tail
+    return f"{head.decode(errors='replace')}\n{tail.decode(errors='replace')}"
 
 
 async def open_process(

@@ -21,6 +21,7 @@ ANSWER_S = 60.0
 ENDING_S = 60.0
 LOOK_AGAIN_S = 0.5
 LINES_SHOWN = 12
+_SHOWN_MAX = 1000
 SCRIPT = "slurm-job.sh"
 QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
 COMPLETING = "COMPLETING"
@@ -237,6 +238,7 @@ def _run(*command: str) -> str:
 
 
 def _told(name: str, words: str) -> str:
-    """What a command says that has failed, in one line: the last line may say only that it did."""
+    """The errors of a command, in one line: all of them, since the last line may say only that it failed."""
     lines = [line.strip().removeprefix(f"{name}: ").removeprefix("error: ") for line in words.splitlines()]
-    return "; ".join(dict.fromkeys(filter(None, lines)))
+    text = "; ".join(dict.fromkeys(filter(None, lines)))
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."

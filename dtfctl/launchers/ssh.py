@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,10 @@ PERSIST_S = 60
 """How long a connection stays when nobody uses it."""
 
 SSH_FAILED = 255
+
+_CONTROLS = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|[@-Z\\^_])?|[\x00-\x08\x0e-\x1a\x7f]")
+"""Control characters and the sequences that they begin, which move a terminal's cursor or colour its text."""
+_SHOWN_MAX = 300
 
 PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10")
 
@@ -130,10 +135,11 @@ def socket_name(host: HostPlan) -> str:
 
 
 def explain(words: str, status: int | None) -> str:
-    """Why ssh did not do it, from what it wrote: its last line, without decoration."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    """Why ssh did not do it, from its output: the last line, without decoration and at most 300 characters long."""
+    lines = [line for line in (_CONTROLS.sub("", each).strip() for each in words.splitlines()) if line]
     told = [line for line in lines if not line.startswith(("Warning:", "debug1:", "@", "mux_client", "Control socket"))]
     line = (told or lines or [f"ssh exits with status {status}"])[-1].removeprefix("ssh: ")
+    line = line if len(line) <= _SHOWN_MAX else f"{line[: _SHOWN_MAX - 3]}..."
     if "Host key verification failed" in line:
         line += " (its key is not among your known hosts: log in once by hand, or say ssh: {host_keys: accept-new})"
     return line

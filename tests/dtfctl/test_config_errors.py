@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -659,6 +660,9 @@ def test_a_file_that_is_not_there_or_no_file_is_named(tmp_path):
         load(tmp_path / "nowhere.yaml")
     with pytest.raises(ConfigError, match="Is a directory"):
         load(tmp_path)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ConfigError, match=r"pipe\.yaml: a named pipe, not a file"):
+        load(tmp_path / "pipe.yaml")
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path):

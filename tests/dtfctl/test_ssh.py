@@ -8,6 +8,7 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -15,7 +16,7 @@ from dtfctl.launchers import ssh
 from dtfctl.launchers.agent.protocol import ANSWERS
 from dtfctl.launchers.agent_client import NO_PYTHON, AgentClient, agent_command, agent_line
 from dtfctl.launchers.keeper import processes
-from dtfctl.launchers.pipe import PipeError
+from dtfctl.launchers.pipe import PipeError, read_ends
 from dtfctl.values.plan import SSH, HostPlan, SshSettings
 from dtfctl.wire.messages import checked
 from tests.waiting import wait_until
@@ -67,10 +68,22 @@ def test_the_command_to_try_is_one_that_a_person_can_type():
         ("ssh: connect to host h port 22: No route to host\n", "connect to host h port 22: No route to host"),
         ("Warning: Permanently added 'h' to the list.\nConnection closed by h\n", "Connection closed by h"),
         ("", "ssh exits with status 255"),
+        ("Connection reset by h\n\x1b[2J\x1b[H\n\x1b", "Connection reset by h"),
+        ("\x1b[31mPermission denied\x1b[0m\n", "Permission denied"),
+        (f"{'x' * 5000}\n", f"{'x' * 297}..."),
     ],
 )
 def test_why_ssh_did_not_do_it_is_its_last_line(words, why):
     assert ssh.explain(words, 255) == why
+
+
+def test_of_flooded_errors_the_first_and_the_last_lines_are_kept():
+    with tempfile.TemporaryFile() as file:
+        file.write(b"first\n" + b"\x1b[1mnoise\x1b[0m\n" * 100_000 + b"Connection reset by h\n")
+        words = read_ends(file)
+    assert len(words) < 1 << 16 and words.startswith("first\n")
+    assert {line for line in words.splitlines() if line} == {"first", "\x1b[1mnoise\x1b[0m", "Connection reset by h"}
+    assert ssh.explain(words, 255) == "Connection reset by h"
 
 
 def test_an_unknown_host_key_comes_with_what_to_do():

@@ -38,6 +38,7 @@ def folder(tmp_path):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     (tmp_path / "away.py").symlink_to("nowhere.py")
+    os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()
     return tmp_path
@@ -75,6 +76,7 @@ ONE = "jobs:\n  worker:\n    program: %s\n"
         ("./strange", WRONG, "its interpreter /no/such/shell does not exist"),
         ("./by_env", WRONG, "its interpreter no-such-shell is not found"),
         ("bash nowhere.sh", WRONG, "nowhere.sh: no such file"),
+        ("python pipe.py", WRONG, "pipe.py: a named pipe, not a file"),
         ("python -m no_such_module", WRONG, r"no module named no_such_module .*-m pip install no_such_module"),
         ("python -m package", WRONG, "package has no module package.__main__"),
         ("python -m package.part", WRONG, "package has no module package.part"),

@@ -205,3 +205,12 @@ def test_a_test_of_the_names_of_a_module_is_a_guard():
     text = "import tensorflow as tf\nif 'concat_v2' in dir(tf):\n    tf.concat_v2([], 0)\n"
     assert all(each.is_guarded for each in check_source(text, "old.py"))
     assert not check_source("x = list({}.items()) + [1]\ny = sorted({}.keys())\nz = b'a'.decode()\n", "new.py")
+
+
+def test_of_very_many_findings_the_first_are_shown_and_the_others_counted(tmp_path, capsys):
+    (tmp_path / "many.py").write_text("".join(f"import no_such_{number}\n" for number in range(1500)))
+    assert main([str(tmp_path / "many.py")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1002 and lines[0].endswith("many.py:1: module: the module no_such_0 is not installed")
+    assert lines[1000].endswith("many.py: 500 more findings are not shown")
+    assert "1500 findings" in lines[1001]

@@ -204,7 +204,10 @@ def _script(name: str, file: str, place: str) -> Finding | None:
         return WRONG, f"{name}: a folder without __main__.py", "name the file in it"
     if not os.access(file, os.R_OK):
         return WRONG, f"{name}: cannot be read (no permission)", f"ls -l {file}"
-    if not stat.S_ISREG(os.stat(file).st_mode) and not os.path.isdir(file):
+    mode = os.stat(file).st_mode
+    if stat.S_ISFIFO(mode) and not file.startswith("/dev/"):
+        return WRONG, f"{name}: a named pipe, not a file; the program would wait for it for ever", f"ls -l {file}"
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return DOUBT, f"{name}: not a plain file", f"ls -l {file}"
     return None
 

@@ -15,6 +15,8 @@ import time
 from typing import IO
 
 CHUNK = 1 << 16
+ERRORS_BYTES_MAX = 1 << 16
+"""The end of a command's errors says why it failed; a longer beginning is dropped."""
 ALIVE_S = 5.0
 SILENT_S = 60.0
 """The commands of a bridge that has not been heard of for so long are ended."""
@@ -110,8 +112,8 @@ class Commands:
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
-        errors.seek(0)
-        words = errors.read(1 << 16).decode(errors="replace")
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - ERRORS_BYTES_MAX))
+        words = errors.read().decode(errors="replace")
         errors.close()
         assert process.returncode is not None
         return process.returncode, words

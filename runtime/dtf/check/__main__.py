@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dtf.check.scan import check_source, given_names
 
 _BYTES_MAX = 16 << 20
+_SHOWN_MAX = 1000
+"""How many findings of one file are printed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = {name for source in sources.values() for name in given_names(source)}
     for path, source in sources.items():
         findings = check_source(source, path, given)
-        for finding in findings:
+        for finding in findings[:_SHOWN_MAX]:
             print(finding)
+        if len(findings) > _SHOWN_MAX:
+            print(f"{path}: {len(findings) - _SHOWN_MAX} more findings are not shown")
         lacking = [finding for finding in findings if not finding.is_guarded]
         if lacking:
             status = max(status, 1)
