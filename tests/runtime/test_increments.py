@@ -13,7 +13,7 @@ from dtf.checkpoints.__main__ import main
 from dtf.checkpoints.folder import found_in, prune
 from dtf.run.kernels import saving
 from dtf.train.checkpoint_management import latest_checkpoint
-from dtf.wire import errors
+from dtf.wire import errors, increments
 from dtf.wire.checkpoint import BundleReader, BundleWriter
 from dtf.wire.checkpoint_v1 import open_checkpoint
 from dtf.wire.increments import IncrementReader, about, compact, names_of, opened
@@ -214,6 +214,29 @@ def test_a_damaged_increment_says_so(tmp_path, wrong):
     prefix = increment_of(tmp_path, **wrong)
     with pytest.raises((errors.DataLossError, errors.InvalidArgumentError)):
         open_checkpoint(prefix).read("t")
+
+
+def test_too_many_increments_in_a_row_are_refused_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(increments, "INCREMENTS_MAX", 2)
+    with BundleWriter(str(tmp_path / "m-0")) as writer:
+        writer.add("t", np.zeros((4, 2), np.float32))
+    for number in range(1, 4):
+        names = names_of("t", 0)
+        with BundleWriter(str(tmp_path / f"m-{number}")) as writer:
+            writer.add(names.about, about(f"m-{number - 1}", (4, 2), ""))
+            writer.add(names.rows, np.array([1], np.int64))
+            writer.add(names.values, np.full((1, 2), number, np.float32))
+    assert open_checkpoint(str(tmp_path / "m-2")).read("t").max() == 2
+    with pytest.raises(errors.DataLossError, match="more than 2 increments in a row"):
+        open_checkpoint(str(tmp_path / "m-3")).read("t")
+
+
+@pytest.mark.parametrize("count", [-1, 201])
+def test_a_saver_makes_no_more_increments_in_a_row_than_a_reader_takes(count):
+    with tf.Graph().as_default():
+        tf.get_variable("v", [2])
+        with pytest.raises(ValueError, match="increments must be from 0 to 200"):
+            tf.train.Saver(increments=count)
 
 
 def test_increments_need_the_second_version(tmp_path):

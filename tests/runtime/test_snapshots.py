@@ -249,6 +249,36 @@ def test_a_save_that_is_cancelled_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("names", "specs"), [(["a"], ["", ""]), (["a", "b"], [""]), ([["a", "b"]], ["", ""])])
+def test_a_save_whose_names_do_not_fit_its_tensors_is_refused(tmp_path, names, specs):
+    with tf.Graph().as_default(), tf.Session() as session:
+        variables = [tf.get_variable(name, initializer=tf.constant(table()), use_resource=False) for name in "ab"]
+        save = tf.raw_ops.SaveV2(
+            prefix=str(tmp_path / "model"), tensor_names=names, shape_and_slices=specs, tensors=variables
+        )
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(errors.InvalidArgumentError, match="must be a vector of 2 texts, one a tensor"):
+            session.run(save)
+
+
+def test_a_save_that_cannot_begin_watches_no_variable(tmp_path, monkeypatch):
+    manager, array = ResourceManager(), table()
+    variable = manager.lookup_or_create("localhost", "v", Variable, lambda: variable_of(array))
+    held = variable.read()
+    tensors = [held, np.array(["no array of numbers"], object)]
+    source = saving._Save._source
+
+    def failing(self, name, *arguments):
+        if name == "b":
+            raise MemoryError
+        return source(self, name, *arguments)
+
+    monkeypatch.setattr(saving._Save, "_source", failing)
+    with pytest.raises(MemoryError):
+        saving._Save(str(tmp_path / "m"), ["a", "b"], ["", ""], tensors, manager, CancellationManager())
+    assert variable.watchers == ()
+
+
 def test_a_restored_variable_is_updated_in_place(tmp_path):
     with tf.Graph().as_default(), tf.Session() as session:
         variable = tf.get_variable("table", initializer=tf.constant(table()), use_resource=True)

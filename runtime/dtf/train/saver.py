@@ -40,6 +40,7 @@ from dtf.train.saver_builder import BaseSaverBuilder
 from dtf.train.saver_ops import SaverOps
 from dtf.wire import errors, filesystems, forks
 from dtf.wire.files import file_errors, write_atomically
+from dtf.wire.increments import INCREMENTS_MAX
 from dtf.wire.measures import measures
 from dtf.wire.pb import saver_pb2
 from dtf.wire.unfinished import remove_abandoned
@@ -66,10 +67,10 @@ class Saver:
       save_relative_paths: name checkpoints in the state file relative to its folder.
       filename: the default of the ops' file name, for runs without a Saver.
       clock: seconds since the epoch; passed in for tests.
-      increments: so many saves after a whole one are increments: of large tables they have only the rows that have
-        changed since the save before. A restore joins them; checkpoints that others are based on are kept as long.
-        TensorFlow reads an increment after `dtfctl checkpoints compact`. Every ps must be dtf's. An argument of dtf's
-        own.
+      increments: how many saves after a whole one are increments, at most 200: of large tables they have only the rows
+        that have changed since the save before. A restore joins them; checkpoints that others are based on are kept
+        as long. TensorFlow reads an increment after `dtfctl checkpoints compact`. Every ps must be dtf's. An argument
+        of dtf's own.
 
     Raises:
       ValueError: nothing to save, names are not unique, or arguments exclude each other.
@@ -102,6 +103,8 @@ class Saver:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Set defer_build=False or var_list=None."
             )
+        if not 0 <= increments <= INCREMENTS_MAX:
+            raise ValueError(f"increments must be from 0 to {INCREMENTS_MAX}, not {increments}")
         if increments and (write_version != saver_pb2.SaverDef.V2 or saver_def is not None or builder is not None):
             raise ValueError("increments need ops of their own: they exclude `saver_def`, `builder` and the version V1")
         self._increments = _Increments(increments) if increments else None
@@ -448,7 +451,10 @@ class _Increments:
                 needed.add(path)
         waiting = [*self._waiting, *surplus]
         self._waiting = [path for path in waiting if path in needed]
-        return [path for path in waiting if path not in needed]
+        removed = [path for path in waiting if path not in needed]
+        for path in removed:
+            self._base_of.pop(path, None)
+        return removed
 
 
 def _check_saver_def(saver_def: Any) -> None:

@@ -21,10 +21,11 @@ from dtf.wire.checkpoint import BundleReader, BundleWriter, data_file
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.tensor_slices import Extents, cut, parse_slice_spec, spelled_out
 
-__all__ = ["IncrementReader", "Names", "about", "compact", "is_increment", "names_of", "opened"]
+__all__ = ["INCREMENTS_MAX", "IncrementReader", "Names", "about", "compact", "is_increment", "names_of", "opened"]
 
 _MARK = "/.INCREMENT/"
-_BASES_MAX = 10_000
+INCREMENTS_MAX = 200
+"""In a row: a reader opens all of them, each from the one after it."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,10 @@ class IncrementReader:
         found = self._bases.get(base)
         if found is None:
             prefix = self._prefix_of(base)
-            if os.path.abspath(prefix) in self._later or len(self._later) > _BASES_MAX:
+            if os.path.abspath(prefix) in self._later:
                 raise errors.DataLossError.of(f"{self.prefix}: its base {base} is based on it")
+            if len(self._later) > INCREMENTS_MAX:
+                raise errors.DataLossError.of(f"{self.prefix}: more than {INCREMENTS_MAX} increments in a row")
             try:
                 reader = BundleReader(prefix)
             except errors.NotFoundError as error:

@@ -21,7 +21,7 @@ import numpy as np
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Outputs
 from dtf.run.kernels import Function, KernelNode, kernel
-from dtf.run.kernels.arguments import as_text, scalar
+from dtf.run.kernels.arguments import as_text, invalid, scalar
 from dtf.run.state.resources import ResourceManager, Variable
 from dtf.run.state.snapshots import PIECE_BYTES, Budget, VariableSnapshot, is_large
 from dtf.run.state.touched_rows import TouchedRows, record_of
@@ -56,8 +56,8 @@ def _(node: KernelNode) -> Function:
         *tensors: Array,
     ) -> None:
         path = as_text(scalar(prefix, "prefix"))
-        specs = _texts(shape_and_slices)
-        job = _Save(path, _texts(tensor_names), specs, tensors, step.resources, step.cancellation)
+        names, specs = _checked_names(tensor_names, shape_and_slices, tensors)
+        job = _Save(path, names, specs, tensors, step.resources, step.cancellation)
         growing_pool.submit(job.run, done)
 
     return save
@@ -77,8 +77,8 @@ def _(node: KernelNode) -> Function:
     ) -> None:
         path = as_text(scalar(prefix, "prefix"))
         saves = as_text(scalar(base, "base")), as_text(scalar(target, "target"))
-        specs = _texts(shape_and_slices)
-        job = _Save(path, _texts(tensor_names), specs, tensors, step.resources, step.cancellation, *saves)
+        names, specs = _checked_names(tensor_names, shape_and_slices, tensors)
+        job = _Save(path, names, specs, tensors, step.resources, step.cancellation, *saves)
         growing_pool.submit(job.run, done)
 
     return save
@@ -150,10 +150,13 @@ class _Save:
         budget = Budget(max(int(size * _KEPT_PART), _KEPT_BYTES_MIN))
         large = [tensor for tensor in tensors if is_large(tensor)]
         holders = _holders(large, resources) if large else {}
-        self._parts = [
-            (name, spec, self._source(name, spec, tensor, holders, budget))
-            for name, spec, tensor in zip(names, specs, tensors, strict=True)
-        ]
+        self._parts: list[tuple[str, str, _Source]] = []
+        try:
+            for name, spec, tensor in zip(names, specs, tensors, strict=True):
+                self._parts.append((name, spec, self._source(name, spec, tensor, holders, budget)))
+        except BaseException:
+            self._close()
+            raise
 
     def _source(self, name: str, spec: str, tensor: Array, holders: dict[int, Variable], budget: Budget) -> _Source:
         """A snapshot where a variable still has this value; else the value, which nobody modifies."""
@@ -191,10 +194,14 @@ class _Save:
             done(())
         finally:
             self._has_places.set()
-            self._end_records(False)
-            for _, _, source in self._parts:
-                if (snapshot := _snapshot_of(source)) is not None:
-                    snapshot.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Ends the snapshots and the records of a save that is over, in whatever way."""
+        self._end_records(False)
+        for _, _, source in self._parts:
+            if (snapshot := _snapshot_of(source)) is not None:
+                snapshot.close()
 
     def _end_records(self, is_saved: bool) -> None:
         """Of the changes since the base where this save is on the disk, else of those since this save."""
@@ -292,6 +299,15 @@ def _reserve(writer: BundleWriter, name: str, spec: str, source: object) -> _Pla
     assert isinstance(source, VariableSnapshot)
     part = parse_slice_spec(spec) if spec else None
     return writer.reserve(name, source.dtype, source.shape, part)
+
+
+def _checked_names(names: np.ndarray, specs: np.ndarray, tensors: Sequence[Array]) -> tuple[list[str], list[str]]:
+    """The names of the tensors of a save, and which parts they are: one of each for each tensor."""
+    for what, values in (("tensor_names", names), ("shape_and_slices", specs)):
+        if np.shape(values) != (len(tensors),):
+            shape = list(np.shape(values))
+            raise invalid(f"{what} must be a vector of {len(tensors)} texts, one a tensor; its shape is {shape}")
+    return _texts(names), _texts(specs)
 
 
 def _texts(values: np.ndarray) -> list[str]:
