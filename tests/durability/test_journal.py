@@ -6,6 +6,8 @@ line of the code that writes: it copies the folder there, and opens the copy.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -14,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dtf.run.durability import durable_resources, journal
+from dtf.run.durability import durable_resources, durable_variable, journal, transaction_lock
 from dtf.run.durability.durable_resources import DurableResources
 from dtf.run.durability.once import StepName
 from dtf.run.state.resources import Variable
 from dtf.wire import dtypes, errors
+
+WRITERS = {module.__file__ for module in (durable_resources, durable_variable, transaction_lock)}
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +91,7 @@ def test_a_task_that_is_killed_at_any_line_must_have_all_of_a_transaction_or_not
 
     def at_line(frame, event, _):
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if file != journal.__file__ and not (file == durable_resources.__file__ and name in writers):
+        if file != journal.__file__ and not (file in WRITERS and name in writers):
             return None
         copies.append(tmp_path / f"copy-{len(copies)}")
         shutil.copytree(tmp_path / "state", copies[-1])
@@ -132,6 +136,55 @@ def test_a_task_that_is_killed_while_its_records_are_compacted_must_lose_nothing
     resources.close()
     assert {tuple(found(copy)[0]) for copy in copies} == {(1.0,)}
     assert found(tmp_path / "state") == ({2.0}, True)
+
+
+@pytest.mark.parametrize("failing", ["_mapped", "replace"])
+def test_records_that_cannot_be_compacted_go_on_and_lose_nothing(tmp_path, monkeypatch, failing):
+    resources = filled(tmp_path / "state")
+    former = resources.journal._records_number
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    mapped = journal.Journal._mapped
+
+    def without_room(self, path, size):
+        if path.name.startswith("records.") and path.name != f"records.{former}":
+            full()
+        return mapped(self, path, size)
+
+    with monkeypatch.context() as patched:
+        if failing == "replace":
+            patched.setattr(Path, "replace", full)
+        else:
+            patched.setattr(journal.Journal, "_mapped", without_room)
+        for number in range(1, 20):
+            update(resources, number)
+        assert resources.journal._records_number == former
+        shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    assert found(tmp_path / "copy") == ({19.0}, True)
+    for number in range(20, 40):
+        update(resources, number)
+    assert resources.journal._records_number > former
+    resources.close()
+    assert found(tmp_path / "state") == ({39.0}, True)
+
+
+def test_a_forked_process_does_not_keep_the_folder_of_its_parent(tmp_path):
+    resources = filled(tmp_path / "state")
+    may_end, end = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(end)
+        os.read(may_end, 1)
+        os._exit(0)
+    os.close(may_end)
+    try:
+        resources.close()
+        DurableResources(tmp_path / "state").close()
+    finally:
+        os.close(end)
+        os.waitpid(child, 0)
 
 
 def test_old_rows_of_a_former_file_of_records_must_not_be_put_back(tmp_path):

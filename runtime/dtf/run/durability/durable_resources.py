@@ -1,7 +1,8 @@
 """DurableResources: the variables of a task, in memory that outlives its process.
 
 Owns transactions: a segment that changes state holds `update_lock`, and releasing the lock writes one record of all
-that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s.
+that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s, the values of
+variables `durable_variable`'s.
 
     record      bytes of the words u32, words as JSON, padding, values (`tensor_frames`)
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
@@ -17,8 +18,6 @@ import json
 import logging
 import secrets
 import struct
-import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,24 +27,23 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from dtf.run.durability.durable_variable import DurableVariable
 from dtf.run.durability.journal import Block, Journal
 from dtf.run.durability.once import StepEntry, StepRecords
+from dtf.run.durability.transaction_lock import TransactionLock
 from dtf.run.executor.step import SessionState
 from dtf.run.interfaces import Done, Value
 from dtf.run.lib.philox import PhiloxDraws
 from dtf.run.state.accumulators import Accumulator
 from dtf.run.state.queues import Queue
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable, handle_of
-from dtf.run.value_types import Array, Shape
+from dtf.run.value_types import Array
 from dtf.wire import dtypes, errors, tensor_frames
 from dtf.wire.dtypes import DType
 from dtf.wire.durability import described
 
-__all__ = ["DurableResources", "DurableVariable"]
+__all__ = ["DurableResources"]
 
-_IN_RECORD_BYTES_MAX = 4096
-_SAVED_PART_MAX = 2
-"""A sparse update that touches more than one in so many rows copies the whole value."""
 _ORPHANS_KEPT_S = 600.0
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 16
@@ -57,155 +55,6 @@ _ObjectKey = tuple[str, str, str]
 _Words = dict[str, list[list[object]]]
 _Read = Any
 """Words as JSON gives them."""
-
-
-class DurableVariable(Variable):
-    """A variable whose value is in a block, or in the record where it is small. It changes in transactions only.
-
-    Attributes:
-      number: its name in records.
-      block: where its value is; None: in the array alone.
-      kept: the block that the last record names, which the running transaction must not overwrite.
-    """
-
-    __slots__ = ("_owner", "_spares", "block", "described", "kept", "number")
-
-    def __init__(self, owner: DurableResources, number: int, name: str, dtype: DType, shape: Shape | None) -> None:
-        super().__init__(name, dtype, shape)
-        self._owner = owner
-        self.number = number
-        self.block: Block | None = None
-        self.kept: Block | None = None
-        self._spares: list[Block] = []
-        self.described: tuple[DType, Shape | None] | None = None
-
-    def assign(self, array: Array, check: Callable[[Shape | None, tuple[int, ...]], None] | None = None) -> None:
-        """See `Variable.assign`; a large value is copied into a block."""
-        with self.lock:
-            if check is not None and (type(self._array) is not np.ndarray or self._array.shape != array.shape):
-                check(self.shape, array.shape)
-            self._owner.touch(self)
-            if self._watchers:
-                self._announce(True, None)
-            if not _is_for_block(array):
-                self._hold(None, array)
-                return
-            block = self._target(array.dtype, array.shape)
-            np.copyto(block.array, array)
-            self._hold(block, block.array)
-
-    def clear(self) -> None:
-        """See `Variable.clear`."""
-        with self.lock:
-            self._owner.touch(self)
-            if self._watchers:
-                self._announce(True, None)
-            self._hold(None, None)
-
-    def allocate(self, shape: tuple[int, ...]) -> None:
-        """See `Variable.allocate`."""
-        self.assign(np.zeros(shape, self.dtype.as_numpy_dtype))
-
-    def writable(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """See `Variable.writable`. The rows that change are saved; without rows, all of the value is copied."""
-        with self.lock:
-            if self._array is None:
-                self.read()
-            self._owner.touch(self)
-            if self.block is None:
-                return super().writable(rows)
-            is_in_place = self._may_overwrite() or (
-                rows is not None and self.block is self.kept and not self._has_readers() and self._save(rows)
-            )
-            if self._watchers:
-                self._announce(not is_in_place, rows)
-            if is_in_place:
-                return self.block.array
-            block = self._target(self.block.array.dtype, self.block.array.shape)
-            np.copyto(block.array, self.block.array)
-            self._hold(block, block.array)
-            return block.array
-
-    def update(self, operation: Callable[..., Array], operand: Array) -> Array:
-        """See `Variable.update`."""
-        with self.lock:
-            if self._array is None:
-                self.read()
-            self._owner.touch(self)
-            if self.block is None:
-                value = super().update(operation, operand)
-                if type(value) is np.ndarray and _is_for_block(value):
-                    self.assign(value)
-                return cast(Array, self._array)
-            current = self.block
-            is_in_place = self._may_overwrite()
-            if self._watchers:
-                self._announce(not is_in_place, None)
-            target = current if is_in_place else self._target(current.array.dtype, current.array.shape)
-            operation(current.array, operand, out=target.array)
-            self._hold(target, target.array)
-            return target.array
-
-    def recovered(self, block: Block | None, array: Array | None) -> None:
-        """Takes the value that the last record names."""
-        self.block = self.kept = block
-        self._array = array if block is None else block.array
-
-    def settle(self, drop: Callable[[int], None]) -> None:
-        """The record is written: the block that it does not name is free for the next update."""
-        former, self.kept = self.kept, self.block
-        if former is None or former is self.block:
-            return
-        if self.block is not None and former.nbytes == self.block.nbytes:
-            self._spares.append(former)
-        else:
-            drop(former.number)
-            for spare in self._spares:
-                drop(spare.number)
-            self._spares.clear()
-
-    def remove(self, drop: Callable[[int], None]) -> None:
-        """The variable is gone from the records."""
-        for block in {each.number for each in (self.block, self.kept, *self._spares) if each is not None}:
-            drop(block)
-        self._spares.clear()
-
-    def _may_overwrite(self) -> bool:
-        """Whether the value is one that no record names and nobody else sees."""
-        return self.block is not None and self.block is not self.kept and not self._has_readers()
-
-    def _has_readers(self) -> bool:
-        return sys.getrefcount(self._array) > _SHARED_WITH_BLOCK_COUNT
-
-    def _target(self, dtype: np.dtype, shape: tuple[int, ...]) -> Block:
-        """A block for the next value. The present one stays as it is."""
-        for place, spare in enumerate(self._spares):
-            if spare.fits(dtype, shape) and not spare.has_readers():
-                return self._spares.pop(place)
-        return self._owner.journal.new_block(dtype, shape)
-
-    def _hold(self, block: Block | None, array: Array | None) -> None:
-        """Changes to another value. A block that no record names is a spare again."""
-        former = self.block
-        self.block, self._array = block, array
-        if former is not None and former is not block and former is not self.kept:
-            self._spares.append(former)
-
-    def _save(self, rows: np.ndarray) -> bool:
-        """Saves rows before they change. False: there are so many that a copy of the whole value costs less."""
-        assert self.block is not None
-        array = self.block.array
-        count = array.shape[0] if array.ndim else 0
-        row_bytes = array.nbytes // max(1, count)
-        if not row_bytes or rows.size * _SAVED_PART_MAX > count:
-            return False
-        if rows.size:
-            self._owner.journal.save(self.block, rows, row_bytes)
-        return True
-
-
-def _is_for_block(array: Array) -> bool:
-    return type(array) is np.ndarray and array.nbytes > _IN_RECORD_BYTES_MAX and not array.dtype.hasobject
 
 
 class _KeptDraws(PhiloxDraws):
@@ -243,57 +92,6 @@ class _DurableSessionState(SessionState):
         return super().node_state(name, create)
 
 
-class _TransactionLock:
-    """The lock of an update, whose release ends the transaction."""
-
-    def __init__(self, end: Callable[[], None]) -> None:
-        self._lock = threading.RLock()
-        self._end = end
-        self._depth = 0
-        self._thread = 0
-        self.waiting: list[tuple[Done[Value], Value]] = []
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether this thread holds it."""
-        return self._depth > 0 and self._thread == threading.get_ident()
-
-    def acquire(self, blocking: bool = True) -> bool:
-        if not self._lock.acquire(blocking):
-            return False
-        self._depth += 1
-        self._thread = threading.get_ident()
-        return True
-
-    def release(self) -> None:
-        """Raises OpError when the record cannot be written; the lock is free all the same."""
-        is_last = self._depth == 1
-        failure: errors.OpError | None = None
-        waiting: list[tuple[Done[Value], Value]] = []
-        try:
-            if is_last:
-                self._end()
-        except errors.OpError as error:
-            failure = error
-            raise
-        finally:
-            if is_last:
-                waiting, self.waiting = self.waiting, []
-            self._depth -= 1
-            self._lock.release()
-            for done, value in waiting:
-                if failure is None:
-                    done(value)
-                else:
-                    done(error=failure)
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
 class DurableResources(ResourceManager):
     """As `ResourceManager`, of one folder. `update_lock` guards the journal and what the transaction has gathered.
 
@@ -313,7 +111,7 @@ class DurableResources(ResourceManager):
           ResourceExhaustedError, UnavailableError: it cannot be written.
         """
         super().__init__()
-        self._transactions = _TransactionLock(self._end)
+        self._transactions = TransactionLock(self._end)
         self.update_lock = self._transactions
         self.journal = Journal(folder)
         self.steps = StepRecords(self)
@@ -470,7 +268,7 @@ class DurableResources(ResourceManager):
 
     def close(self) -> None:
         """Releases the folder: nothing changes any more."""
-        with self._transactions._lock:
+        with self._transactions.lock:
             self._failure = self._failure or errors.UnavailableError.of("The task has shut down")
             self.journal.close()
 
@@ -531,7 +329,14 @@ class DurableResources(ResourceManager):
         for variable in removed:
             variable.remove(self.journal.drop_block)
         if self.journal.is_long:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Replaces the records by one. They go on growing where there is no room for it; each of them is written."""
+        try:
             self.journal.begin_anew(self._everything())
+        except errors.OpError as error:
+            _logger.warning("%s Its records are not compacted now.", error.message)
 
     def _say_variable(self, variable: DurableVariable, words: _Words, values: list[Value], is_new: bool) -> None:
         number, described = variable.number, (variable.dtype, variable.declared_shape)
@@ -750,13 +555,4 @@ def _text(words: _Words, values: list[Value]) -> bytes:
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-class _Probe:
-    __slots__ = ("_array", "block")
-
-
-_probe = _Probe()
-_probe._array = np.zeros(1)  # type: ignore[attr-defined]
-_probe.block = _probe._array  # type: ignore[attr-defined]
-_SHARED_WITH_BLOCK_COUNT = sys.getrefcount(_probe._array)  # type: ignore[attr-defined]
-del _probe
 _logger = logging.getLogger("dtf")

@@ -15,6 +15,7 @@ reserved before it is used; a full disk is an error, never a bus error.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -22,13 +23,15 @@ import stat
 import struct
 import sys
 import time
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from dtf.wire import errors
+from dtf.wire import errors, forks
 
 __all__ = ["Block", "Journal"]
 
@@ -69,7 +72,7 @@ class Journal:
 
     Attributes:
       folder: where it is.
-      bytes_written: of records since the last compaction.
+      bytes_written: of records since the last compaction, or the last attempt of one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,6 +90,7 @@ class Journal:
         except OSError as error:
             raise _failed(folder, error) from None
         self._take_lock()
+        _journals.add(self)
         self._next_block = 1
         self._sequence = 0
         self._at = 0
@@ -141,22 +145,31 @@ class Journal:
         self.bytes_written += size
 
     def begin_anew(self, text: bytes) -> None:
-        """Replaces all records by one, which says the same."""
+        """Replaces all records by one, which says the same.
+
+        Raises:
+          ResourceExhaustedError, UnavailableError: the folder cannot be written. The records go on as they were.
+        """
+        former = self._records, self._records_number, self._at, self._sequence
         number = self._records_number + 1
         path = self.folder / f"records.{number}"
         before = self.folder / f"records.{self._records_number}"
-        path.unlink(missing_ok=True)
-        self._records = self._mapped(path, max(_RECORDS_BYTES, 2 * _padded(_HEAD.size + len(text))))
-        self._records_number, self._at = number, 0
-        self.append(text)
         self.bytes_written = 0
         try:
+            path.unlink(missing_ok=True)
+            self._records = self._mapped(path, max(_RECORDS_BYTES, 2 * _padded(_HEAD.size + len(text))))
+            self._records_number, self._at = number, 0
+            self.append(text)
+            self.bytes_written = 0
             temporary = self.folder / "current.new"
             temporary.write_text(path.name, encoding="ascii")
             temporary.replace(self.folder / "current")
-        except OSError as error:
-            raise _failed(self.folder, error) from None
-        before.unlink(missing_ok=True)
+        except (OSError, errors.OpError) as error:
+            # `current` names the former file: a record in the new one would be lost at a restart.
+            self._records, self._records_number, self._at, self._sequence = former
+            raise (_failed(self.folder, error) if isinstance(error, OSError) else error) from None
+        with suppress(OSError):  # the next owner removes it
+            before.unlink(missing_ok=True)
 
     @property
     def is_long(self) -> bool:
@@ -321,10 +334,19 @@ def _padded(size: int) -> int:
 
 def _failed(path: Path, error: OSError) -> errors.OpError:
     words = f"The durable state at {path} cannot be written: {error.strerror or error}"
-    if error.errno in (28, 122):  # ENOSPC, EDQUOT
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return errors.ResourceExhaustedError.of(f"{words}; free memory there, or set durability_folder elsewhere.")
     return errors.UnavailableError.of(words)
 
+
+def _close_in_child() -> None:
+    """A forked process must not keep the folder locked when its parent, the owner, has been killed."""
+    for each in list(_journals):
+        each.close()
+
+
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+forks.in_child(_close_in_child)
 
 _probe = Block.__new__(Block)
 _probe.array = np.zeros(1)
