@@ -50,6 +50,7 @@ class Layer(layers.Layer):
 
     _given: tuple[tuple[Any, ...], dict[str, Any]]
     _inner: list[Any]
+    _own_state_updates: list[Any]
     batch_input_shape: tuple[int | None, ...] | None = None
     supports_masking = False
     stateful = False
@@ -58,6 +59,7 @@ class Layer(layers.Layer):
         made = super().__new__(cls)
         object.__setattr__(made, "_given", (args, kwargs))
         object.__setattr__(made, "_inner", [])
+        object.__setattr__(made, "_own_state_updates", [])
         return made
 
     def __init__(self, trainable: bool = True, name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
@@ -127,6 +129,11 @@ class Layer(layers.Layer):
         """The operations of a training step, those of inner layers too."""
         own = layers.Layer.updates.fget(self)  # type: ignore[attr-defined]
         return _unique_items([*own, *[update for each in self._inner if each.trainable for update in each.updates]])
+
+    @property
+    def state_updates(self) -> list[Any]:
+        """The operations that keep the states of stateful layers, to run in each step, while training or not."""
+        return _unique_items([*self._own_state_updates, *[each for one in self._inner for each in one.state_updates]])
 
     def get_losses_for(self, inputs: Any) -> list[Any]:
         """The losses that depend on these inputs; with None those that depend on no input."""

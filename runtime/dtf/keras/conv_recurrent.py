@@ -19,13 +19,13 @@ from dtf.build.ops.joining import concat, split
 from dtf.build.ops.nn import bias_add, dropout
 from dtf.build.ops.rearranging import reverse, transpose
 from dtf.keras import activations, constraints, initializers, regularizers
-from dtf.keras.base import Layer
+from dtf.keras.kept_states import KeepsStates
 from dtf.keras.noise import while_training
 
 __all__ = ["ConvLSTM2D"]
 
 
-class ConvLSTM2D(Layer):
+class ConvLSTM2D(KeepsStates):
     """An LSTM along sequences of images [batch, time, rows, columns, channels].
 
     Args:
@@ -34,10 +34,11 @@ class ConvLSTM2D(Layer):
       return_sequences: whether to return the outputs of all steps.
       return_state: whether to return the last output and the last state too.
       go_backwards: whether to begin at the end.
+      stateful: whether a batch begins with the states that the batch before ended with; see `reset_states`.
       dropout, recurrent_dropout: the parts of the inputs and of the states to drop while training.
 
     Raises:
-      ValueError: `data_format` is channels_first, or `stateful` is given.
+      ValueError: `data_format` is channels_first.
     """
 
     def __init__(
@@ -54,8 +55,7 @@ class ConvLSTM2D(Layer):
         super().__init__(name=name, activity_regularizer=activity_regularizer, **kwargs)
         if data_format == "channels_first":
             raise ValueError("ConvLSTM2D is supported for data_format channels_last only; transpose the images")
-        if stateful:
-            raise ValueError("ConvLSTM2D with stateful=True is not supported; feed longer sequences")
+        self.stateful = bool(stateful)
         self.filters, self.data_format, self.padding = int(filters), "channels_last", padding.lower()
         self.kernel_size, self.strides, self.dilation_rate = _two(kernel_size), _two(strides), _two(dilation_rate)
         self.activation: Any = activations.get(activation)
@@ -110,11 +110,17 @@ class ConvLSTM2D(Layer):
         state = zeros(shape_of(first), inputs.dtype)[..., : self.filters]
         state.set_shape([*first.shape.as_list()[:-1], self.filters])
 
+        begin = [state, state]
+        if self.stateful:
+            begin = self._first_states([state.shape.as_list()] * 2)
+
         def step(states: Any, frame: Any) -> Any:
             return self._step(states, self._entering(frame), training)
 
-        outputs, memories = scan(step, frames, initializer=(state, state))
+        outputs, memories = scan(step, frames, initializer=(begin[0], begin[1]))
         last = outputs[-1]
+        if self.stateful:
+            self._keep_states([last, memories[-1]])
         result = transpose(outputs, [1, 0, 2, 3, 4]) if self.return_sequences else last
         return [result, last, memories[-1]] if self.return_state else result
 

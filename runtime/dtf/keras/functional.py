@@ -266,14 +266,23 @@ class Model(Trains, Layer):
 
     @property
     def state_updates(self) -> list[Any]:
-        """`updates`."""
-        return self.updates
+        """The operations that keep the states of stateful layers, to run in each step, while training or not."""
+        return _unique([update for layer in self.layers for update in getattr(layer, "state_updates", ())])
+
+    @property
+    def stateful(self) -> bool:  # type: ignore[override]
+        """Whether a layer of the model is stateful."""
+        return any(getattr(each, "stateful", False) for each in self.layers)
 
     def reset_states(self) -> None:
+        """Sets the states of stateful layers to zeros, also of those in inner models."""
+        for layer in self.layers:
+            if getattr(layer, "stateful", False) and hasattr(layer, "reset_states"):
+                layer.reset_states()
+
+    def reset_metrics(self) -> None:
         """Begins the metrics anew."""
         self._reset()
-
-    reset_metrics = reset_states
 
     def count_params(self) -> int:
         """The number of numbers in all weights."""

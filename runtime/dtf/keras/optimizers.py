@@ -180,6 +180,8 @@ class Optimizer(train_optimizer.Optimizer):
             rate = get_value(self._made[graph][0])
         rate = configs.serialize_keras_object(rate) if callable(rate) else float(rate)
         kept = {name: configs.value_of(getattr(self, name)) for name in self._hyper}
+        clips = {"clipnorm": self.clipnorm, "clipvalue": self.clipvalue}
+        kept |= {name: float(value) for name, value in clips.items() if value is not None}
         return {"name": self._name, "learning_rate": rate, "decay": self.decay, **kept}
 
     @classmethod
@@ -230,7 +232,7 @@ class Adam(Optimizer):
 class RMSprop(Optimizer):
     """RMSProp, whose mean of squares begins at 0."""
 
-    _hyper = ("rho", "momentum", "epsilon")
+    _hyper = ("rho", "momentum", "epsilon", "centered")
 
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float | None = None,

@@ -24,10 +24,12 @@ from dtf.build.ops.searching import where
 from dtf.build.tensor import Tensor
 from dtf.keras import activations, constraints, initializers, regularizers
 from dtf.keras.base import Layer
+from dtf.keras.kept_states import KeepsStates
 from dtf.keras.noise import while_training
 from dtf.nn.rnn_cell import RNNCell
 from dtf.nn.rnn_loops import dynamic_rnn
 from dtf.wire import dtypes
+from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
     "CuDNNGRU", "CuDNNLSTM", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "SimpleRNN", "SimpleRNNCell",
@@ -199,7 +201,7 @@ class StackedRNNCells(Layer):
         return inputs, made
 
 
-class RNN(Layer):
+class RNN(KeepsStates):
     """A cell along sequences [batch, time, ...].
 
     Args:
@@ -207,7 +209,7 @@ class RNN(Layer):
       return_sequences: whether to return the outputs of all steps.
       return_state: whether to return the last states too.
       go_backwards: whether to begin at the end.
-      stateful: not supported; a state may be passed as `initial_state`.
+      stateful: whether a batch begins with the states that the batch before ended with; see `reset_states`.
       unroll: accepted.
     """
 
@@ -217,9 +219,8 @@ class RNN(Layer):
         self, cell: Any, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False,
         stateful: bool = False, unroll: bool = False, name: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        if stateful:
-            raise ValueError("Recurrent layers with stateful=True are not supported; pass initial_state instead")
         super().__init__(name=name, **kwargs)
+        self.stateful = bool(stateful)
         self.cell = StackedRNNCells(cell) if isinstance(cell, list | tuple) else cell
         self.return_sequences, self.return_state = return_sequences, return_state
         self.go_backwards, self.unroll = go_backwards, unroll
@@ -238,6 +239,10 @@ class RNN(Layer):
         state = None
         if initial_state is not None:
             state = nest.pack_sequence_as(_as_state(size), nest.flatten(initial_state))
+        if self.stateful:
+            batch = inputs.shape[0].value
+            first = self._first_states([[batch, *TensorShape(each).as_list()] for each in nest.flatten(size)])
+            state = nest.pack_sequence_as(_as_state(size), first) if state is None else state
         if self.go_backwards:
             inputs = reverse(inputs, [1])
             mask = None if mask is None else reverse(mask, [1])
@@ -249,6 +254,8 @@ class RNN(Layer):
         steps = _Steps(self, inputs.shape[-1].value if mask is not None else None, training)
         outputs, last = dynamic_rnn(steps, given, initial_state=state, dtype=dtypes.float32)
         states = nest.flatten(last)
+        if self.stateful:
+            self._keep_states(states)
         if self.return_sequences:
             result = outputs
         else:
@@ -377,7 +384,7 @@ class _OfCell(RNN):
                    if key not in ("name", "trainable", "dtype", "batch_input_shape")}  # fmt: skip
         own = {key: value for key, value in super().get_config().items() if key not in ("cell",)}
         kept = {key: getattr(self, key) for key in ("return_sequences", "return_state", "go_backwards", "unroll")}
-        return {**own, **of_cell, **kept, "stateful": False}
+        return {**own, **of_cell, **kept, "stateful": self.stateful}
 
 
 class SimpleRNN(_OfCell):

@@ -10,16 +10,27 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from dtf import logging
 from dtf.build import nest
 from dtf.build.tensor import Tensor
-from dtf.keras import configs, contents, hdf5, losses, optimizers
+from dtf.keras import configs, contents, hdf5, losses, optimizer_state, optimizers
+from dtf.keras.base import check_shapes
 from dtf.keras.calls import InputLayer, node_of
+from dtf.saved_model import constants
 from dtf.saved_model.builder import simple_save
+from dtf.train.checkpoint_utils import load_checkpoint
+from dtf.wire import filesystems
+from dtf.wire.files import file_errors
 
-__all__ = ["export_saved_model", "load_model", "model_from_config", "model_from_json", "save_model"]
+__all__ = [
+    "export_saved_model", "load_from_saved_model", "load_model", "model_from_config", "model_from_json", "save_model",
+]  # fmt: skip
 
 _ENDS = (".h5", ".hdf5", ".keras")
 
@@ -35,6 +46,9 @@ def is_hdf5(path: Any) -> bool:
 def export_saved_model(model: Any, saved_model_path: str, **kwargs: Any) -> None:
     """Writes a model whose signature "serving_default" takes "input" and gives "output".
 
+    The folder also has `assets/saved_model.json`, from which `load_model` makes the model again, unless the model is a
+    subclass of Model.
+
     Raises:
       AssertionError: there is something in the folder.
       ValueError: the model's input shape is not known yet.
@@ -48,6 +62,63 @@ def export_saved_model(model: Any, saved_model_path: str, **kwargs: Any) -> None
     session = model._session()
     with model._own_graph().as_default():
         simple_save(session, saved_model_path, given, made)
+    try:
+        config = json.loads(to_json(model))
+    except NotImplementedError:  # a subclass: its code makes it
+        return
+    config["weights"] = [each.op.name for each in model.weights]
+    if model._told is not None and kwargs.get("include_optimizer", True):
+        config["training_config"] = json.loads(_training_json(model))
+        config["optimizer_weights"] = [variable.op.name for _, variable in model._optimizer_state()]
+    with file_errors(saved_model_path):
+        filesystems.makedirs(os.path.join(saved_model_path, constants.ASSETS_DIRECTORY))
+        with filesystems.open(_config_path(saved_model_path), "w") as file:
+            file.write(json.dumps(config))
+
+
+def load_from_saved_model(saved_model_path: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model of a folder of `export_saved_model`, not compiled. Raises as `load_model` does."""
+    return load_model(saved_model_path, custom_objects, compile=False)
+
+
+def _config_path(folder: str) -> str:
+    return os.path.join(folder, constants.ASSETS_DIRECTORY, "saved_model.json")
+
+
+def _cleared(folder: str) -> None:
+    """Removes a SavedModel whose folder has nothing else."""
+    own = {constants.SAVED_MODEL_FILENAME_PB, constants.VARIABLES_DIRECTORY, constants.ASSETS_DIRECTORY}
+    with file_errors(folder):
+        if filesystems.isfile(_config_path(folder)) and set(filesystems.listdir(folder)) <= own:
+            filesystems.rmtree(folder)
+
+
+def _load_folder(folder: str, compiles: bool) -> Any:
+    """The model of a SavedModel's folder that has its config."""
+    path = _config_path(folder)
+    if not filesystems.isfile(path):
+        raise ValueError(
+            f"{folder} has no assets/saved_model.json, so layers cannot be made of it; use tf.saved_model.load"
+        )
+    with contents.reading(path):
+        config = contents.parsed(filesystems.read_regular(path))
+        model = _model_of(config)
+        reader = load_checkpoint(os.path.join(folder, constants.VARIABLES_DIRECTORY, constants.VARIABLES_FILENAME))
+        values = [np.asarray(reader.get_tensor(name)) for name in contents.entry(config, "weights", list)]
+        check_shapes(model.weights, values)
+    if values:
+        model.set_weights(values)
+    told = config.get("training_config")
+    if compiles and told is not None:
+        with contents.reading(path):
+            with contents.reading("", "training_config"):
+                _compile_as(model, told)
+            stored = [np.asarray(reader.get_tensor(name)) for name in config.get("optimizer_weights") or ()]
+            expected = model._optimizer_state(makes=True) if stored else []
+            if len(stored) == len(expected):
+                check_shapes([variable for _, variable in expected], stored)
+        _restore_optimizer(model, stored, path)
+    return model
 
 
 # Whole models
@@ -57,14 +128,20 @@ def save_model(
     model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: str | None = None,
     **kwargs: Any,
 ) -> None:  # fmt: skip
-    """Writes a model into an HDF5 file; with save_format="tf" a SavedModel for serving.
+    """Writes a model into an HDF5 file; with save_format="tf" a SavedModel, which `load_model` reads as well.
+
+    Args:
+      overwrite: whether a model of the same place is replaced; a folder with other files is not.
+      include_optimizer: whether to write how it was compiled, and the state of its optimizer.
 
     Raises:
       ImportError: h5py is not installed.
       NotImplementedError: the model is a subclass of Model.
     """
     if save_format == "tf":
-        export_saved_model(model, filepath)
+        if overwrite:
+            _cleared(filepath)
+        export_saved_model(model, filepath, include_optimizer=include_optimizer)
         return
     config = {"class_name": type(model).__name__, "config": model.get_config()}
     if config["class_name"] not in MODELS:
@@ -75,19 +152,28 @@ def save_model(
         file.attrs["model_config"] = json.dumps(config, default=configs.value_of).encode()
         hdf5.write_weights(file.create_group("model_weights"), model)
         if include_optimizer and model._told is not None:
-            training = {
-                "optimizer_config": _optimizer_config(model._told.optimizer),
-                "loss": configs.value_of(model._told.loss),
-                "metrics": configs.value_of(model._told.metrics),
-                "loss_weights": model._told.loss_weights,
-                "sample_weight_mode": None,
-                "weighted_metrics": None,
-            }
-            file.attrs["training_config"] = json.dumps(training, default=configs.value_of).encode()
+            file.attrs["training_config"] = _training_json(model).encode()
+            state = model._optimizer_state()
+            if state:
+                values = model._session().run([variable for _, variable in state])
+                hdf5.write_arrays(file.create_group("optimizer_weights"), [f"{name}:0" for name, _ in state], values)
+
+
+def _training_json(model: Any) -> str:
+    """How a model was compiled."""
+    training = {
+        "optimizer_config": _optimizer_config(model._told.optimizer),
+        "loss": configs.value_of(model._told.loss),
+        "metrics": configs.value_of(model._told.metrics),
+        "loss_weights": model._told.loss_weights,
+        "sample_weight_mode": None,
+        "weighted_metrics": None,
+    }
+    return json.dumps(training, default=configs.value_of)
 
 
 def load_model(filepath: str, custom_objects: Mapping[str, Any] | None = None, compile: bool = True) -> Any:
-    """Reads a model of `save_model`, here or in TensorFlow; it is compiled as it was.
+    """Reads a model of `save_model`, here or in TensorFlow; it is compiled as it was, and training goes on.
 
     Args:
       custom_objects: the program's own classes and functions by name.
@@ -98,6 +184,9 @@ def load_model(filepath: str, custom_objects: Mapping[str, Any] | None = None, c
       OSError: the file does not exist, or is not an HDF5 file.
       ValueError: it is damaged, holds weights only, or a class is unknown; the error names the file and the entry.
     """
+    if filesystems.isdir(filepath):
+        with configs.custom_object_scope(custom_objects or {}):
+            return _load_folder(filepath, compile)
     with configs.custom_object_scope(custom_objects or {}), hdf5.opened(filepath, "r") as file:
         with contents.reading(filepath):
             if "model_config" not in file.attrs:
@@ -109,7 +198,40 @@ def load_model(filepath: str, custom_objects: Mapping[str, Any] | None = None, c
         if compile and training is not None:
             with contents.reading(filepath, "training_config"):
                 _compile_as(model, contents.parsed(hdf5.text(training)))
+            if "optimizer_weights" in file:
+                with contents.reading(filepath, "optimizer_weights"):
+                    stored = _stored_state(file["optimizer_weights"], model)
+                _restore_optimizer(model, stored, filepath)
     return model
+
+
+def _stored_state(group: Any, model: Any) -> list[Any]:
+    """The arrays of an optimizer's state; none if the model does not know its inputs yet."""
+    names = hdf5.attribute(group, "weight_names")
+    if not model._is_made or not names:
+        return []
+    expected = model._optimizer_state(makes=True)
+    shapes = [tuple(variable.shape.as_list()) for _, variable in expected]
+    return hdf5.read_arrays(group, names, shapes if len(names) == len(shapes) else None)
+
+
+def _restore_optimizer(model: Any, stored: list[Any], source: str) -> None:
+    """Continues with the state of an optimizer; with a new one if the optimizer keeps other variables."""
+    if not stored:
+        return
+    expected = model._optimizer_state(makes=True)
+    if len(stored) != len(expected):
+        logging.warning(
+            f"{source} has {len(stored)} arrays of the optimizer, and {type(model.optimizer).__name__} has "
+            f"{len(expected)}: it begins anew"
+        )
+        return
+    session = model._session()
+    for (_, variable), value in zip(expected, stored, strict=True):
+        variable.load(value.astype(variable.dtype.base_dtype.as_numpy_dtype), session)
+    with model._own_graph().as_default():
+        for variable, number in optimizer_state.follows(model.optimizer, int(stored[0])):
+            variable.load(np.asarray(number, variable.dtype.base_dtype.as_numpy_dtype), session)
 
 
 def _compile_as(model: Any, told: Mapping[str, Any]) -> None:

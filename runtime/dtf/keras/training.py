@@ -22,7 +22,7 @@ from dtf.build.ops.math import add_n, cast, div_no_nan, equal
 from dtf.build.ops.ordering import group
 from dtf.build.ops.reductions import reduce_mean
 from dtf.build.tensor import Operation, Tensor
-from dtf.keras import backend, losses, optimizers
+from dtf.keras import backend, losses, optimizer_state, optimizers
 from dtf.keras.base import mask_of
 from dtf.keras.batches import Batch, Stream, in_arrays, stream_of
 from dtf.keras.callbacks import CallbackList
@@ -113,6 +113,7 @@ class Trains:
     output_names: Any
     trainable_weights: Any
     updates: Any
+    state_updates: Any
     losses: Any
 
     def compile(
@@ -291,6 +292,7 @@ class Trains:
         if kwargs:
             raise TypeError(f"Unknown arguments of fit: {sorted(kwargs)}")
         self._require_told()
+        batch_size = self._sized(x, batch_size) if not validation_split else batch_size
         if validation_split and validation_data is None:
             x, y, sample_weight, validation_data = _held_out(x, y, sample_weight, validation_split)
         with self._own_graph().as_default():
@@ -375,18 +377,60 @@ class Trains:
     def _step(self, batch: Batch, trains: bool, class_weight: Any = None) -> dict[str, Any]:
         self._made_for(batch.x)
         program = self._compiled()
-        if trains and program.train_op is None:
-            with self._graph.as_default():
-                own = {each.op for each in [*self.inputs, *(each for each in program.targets if each is not None)]}
-                updates = [each for each in self.updates if only_from(each, own)]
-                with control_dependencies(updates):
-                    assert self._told is not None
-                    loss = program.figures["loss"]
-                    program.train_op = group(self._told.optimizer.minimize(loss, var_list=program.variables))
+        if trains:
+            self._make_train_op(program)
         feeds = {**self._phase(trains), **self._input_feeds(batch.x)}
         feeds.update(self._target_feeds(batch, program, class_weight))
-        fetches = [program.figures, *([program.train_op] if trains else [])]
+        fetches = [program.figures, *([program.train_op] if trains else []), *self._kept_by_a_step()]
         return self._session().run(fetches, feeds)[0]
+
+    def _make_train_op(self, program: _Program) -> None:
+        if program.train_op is not None:
+            return
+        with self._graph.as_default():
+            own = {each.op for each in [*self.inputs, *(each for each in program.targets if each is not None)]}
+            updates = [each for each in self.updates if only_from(each, own)]
+            with control_dependencies(updates):
+                assert self._told is not None
+                loss = program.figures["loss"]
+                program.train_op = group(self._told.optimizer.minimize(loss, var_list=program.variables))
+
+    def _optimizer_state(self, makes: bool = False) -> list[tuple[str, Any]]:
+        """Names and variables of the optimizer's state, in the order of files; none before the first training step.
+
+        Args:
+          makes: whether to make them if they are not made yet.
+        """
+        if makes:
+            self._make_train_op(self._compiled())
+        program = self._program
+        if program is None or program.train_op is None or self._told is None:
+            return []
+        with self._graph.as_default():
+            return optimizer_state.kept(self._told.optimizer, program.variables)
+
+    def _kept_by_a_step(self) -> list[Any]:
+        """The operations that keep the states of stateful layers."""
+        updates = self.state_updates
+        own = {each.op for each in self.inputs} if updates else set()
+        return [each for each in updates if only_from(each, own)]
+
+    def _sized(self, x: Any, batch_size: int | None) -> int | None:
+        """The size of batches: that of the inputs' static shape, if it has one.
+
+        Raises:
+          ValueError: the arrays cannot be divided into such batches.
+        """
+        fixed = next((each.shape[0].value for each in self.inputs if each.shape.ndims), None)
+        arrays = [] if fixed is None else in_arrays(x, raw=True)
+        if not arrays or not all(isinstance(each, np.ndarray) for each in arrays):
+            return batch_size
+        if batch_size not in (None, fixed) or len(arrays[0]) % fixed:
+            raise ValueError(
+                f"Model {self.name} takes batches of {fixed} examples, a multiple in all, "
+                f"not {len(arrays[0])} in batches of {batch_size or fixed}"
+            )
+        return fixed
 
     def _reset(self) -> None:
         program = self._program
@@ -404,6 +448,7 @@ class Trains:
           ValueError: the examples do not fit each other or the model.
         """
         self._require_told()
+        batch_size = self._sized(x, batch_size)
         with self._own_graph().as_default():
             data = stream_of(x, y, sample_weight, batch_size, steps, False, self._session)
         called = None if callbacks is None else CallbackList(callbacks, self, 1)
@@ -425,6 +470,7 @@ class Trains:
         Raises:
           ValueError: the inputs do not fit the model.
         """
+        batch_size = self._sized(x, batch_size)
         with self._own_graph().as_default():
             data = stream_of(x, None, None, batch_size, steps, False, self._session)
         called = None if callbacks is None else CallbackList(callbacks, self, 1)
@@ -436,7 +482,7 @@ class Trains:
                 called.call("on_predict_batch_begin", number, {"batch": number, "size": batch.size})
             self._made_for(batch.x)
             feeds = {**self._phase(False), **self._input_feeds(batch.x)}
-            parts.append(self._session().run(self.outputs, feeds))
+            parts.append(self._session().run([self.outputs, *self._kept_by_a_step()], feeds)[0])
             if called is not None:
                 called.call("on_predict_batch_end", number, {"batch": number, "size": batch.size})
         if called is not None:
