@@ -422,7 +422,9 @@ class Trains:
           ValueError: the arrays cannot be divided into such batches.
         """
         fixed = next((each.shape[0].value for each in self.inputs if each.shape.ndims), None)
-        arrays = [] if fixed is None else in_arrays(x, raw=True)
+        if fixed is None:
+            return batch_size
+        arrays = in_arrays(x, raw=True)
         if not arrays or not all(isinstance(each, np.ndarray) for each in arrays):
             return batch_size
         if batch_size not in (None, fixed) or len(arrays[0]) % fixed:
