@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -301,6 +302,33 @@ def test_prune_keeps_the_newest_those_of_the_hours_and_bases(training, capsys):
     }
     training.check(str(training.folder / "model-6"), training.values())
     assert latest_checkpoint(str(training.folder)) == str(training.folder / "model-6")
+
+
+def saved_whole(folder, count: int) -> list[str]:
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.get_variable("v", [2]).initializer)
+        saver = tf.train.Saver()
+        return [saver.save(session, str(folder / "model"), step, write_meta_graph=False) for step in range(count)]
+
+
+def test_prune_of_a_copied_folder_leaves_the_original_alone(tmp_path):
+    (tmp_path / "original").mkdir()
+    saved = saved_whole(tmp_path / "original", 3)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    pruned = prune(str(tmp_path / "copy"), 1)
+    assert [each.prefix for each, _ in pruned.kept] == [str(tmp_path / "copy" / "model-2")]
+    assert len(pruned.removed) == 2
+    assert [BundleReader(prefix).is_whole() for prefix in saved] == [True] * 3
+    assert latest_checkpoint(str(tmp_path / "copy")) == str(tmp_path / "copy" / "model-2")
+
+
+def test_prune_keeps_the_newest_also_where_links_lead_to_its_folder(tmp_path):
+    (tmp_path / "original").mkdir()
+    saved = saved_whole(tmp_path / "original", 3)
+    (tmp_path / "link").symlink_to(tmp_path / "original")
+    assert len(found_in(str(tmp_path / "link"))) == 3
+    assert len(prune(str(tmp_path / "link"), 1).removed) == 2
+    assert BundleReader(saved[-1]).is_whole()
 
 
 def test_prune_removes_damaged_checkpoints_and_leftovers_but_never_the_last_whole_one(training):

@@ -77,19 +77,26 @@ def found_in(folder: str) -> list[Found]:
     listed = list(state.all_model_checkpoint_paths) if state is not None else []
     newest = state.model_checkpoint_path if state is not None else ""
     names = [name.removesuffix(".index") for name in filesystems.listdir(folder) if name.endswith(".index")]
-    prefixes = {os.path.join(folder, name): "" for name in names}
-    known = {os.path.abspath(prefix) for prefix in prefixes}
-    for path in dict.fromkeys([*listed, newest]):
-        if path and os.path.abspath(path) not in known:
-            prefixes[path] = ""
-    whole = {os.path.abspath(path) for path in listed}
+    prefixes = [os.path.join(folder, name) for name in names]
+    known = {_place(prefix) for prefix in prefixes}
+    for path in [*listed, newest]:
+        if path and _place(path) not in known:
+            prefixes.append(path)
+            known.add(_place(path))
+    whole = {_place(path) for path in listed}
     found = [_found(prefix, whole, newest) for prefix in prefixes]
     return sorted(found, key=lambda each: (each.written_at, each.step or 0))
 
 
+def _place(prefix: str) -> str:
+    """The prefix of a checkpoint, the same by whatever links the way to its folder goes."""
+    folder, name = os.path.split(prefix)
+    return os.path.join(os.path.realpath(folder), name)
+
+
 def _found(prefix: str, listed: set[str], newest: str) -> Found:
-    path = os.path.abspath(prefix)
-    standing = NEWEST if newest and path == os.path.abspath(newest) else OLDER if path in listed else UNLISTED
+    path = _place(prefix)
+    standing = NEWEST if newest and path == _place(newest) else OLDER if path in listed else UNLISTED
     files = [*checkpoint.bundle_files(prefix), *filesystems.glob(f"{_escaped(prefix)}.meta")]
     size, written_at = 0, 0.0
     for file in files:
@@ -137,7 +144,8 @@ def prune(folder: str, keep: int, every_hours: float | None = None, is_trial: bo
     """Removes all but the newest `keep` whole checkpoints, and what killed saves have left.
 
     A checkpoint that cannot be read does not count, and is removed. The newest whole one stays in any case, and so do
-    those that a kept increment is based on.
+    those that a kept increment is based on. Checkpoints of other folders are left alone: the state file of a copied
+    folder names those of the original.
 
     Args:
       every_hours: besides, one for each so many hours stays.
@@ -149,7 +157,8 @@ def prune(folder: str, keep: int, every_hours: float | None = None, is_trial: bo
     """
     if keep < 1:
         raise ValueError(f"keep is {keep}; at least the newest checkpoint must stay")
-    found = found_in(folder)
+    home = os.path.realpath(folder)
+    found = [each for each in found_in(folder) if os.path.dirname(_place(each.prefix)) == home]
     reasons = _kept(found, keep, every_hours)
     removed = [each for each in found if each.prefix not in reasons]
     if not is_trial:
@@ -172,9 +181,9 @@ def _kept(found: Sequence[Found], keep: int, every_hours: float | None) -> dict[
             if last is None or each.written_at - last >= every_hours * 3600:
                 reasons.setdefault(each.prefix, f"one of every {every_hours:g} hours")
                 last = each.written_at
-    by_path = {os.path.abspath(each.prefix): each.prefix for each in found}
+    by_place = {_place(each.prefix): each.prefix for each in found}
     for prefix in list(reasons):
         for base in open_checkpoint(prefix).bases():
-            if os.path.abspath(base) in by_path:
-                reasons.setdefault(by_path[os.path.abspath(base)], f"{os.path.basename(prefix)} is based on it")
+            if _place(base) in by_place:
+                reasons.setdefault(by_place[_place(base)], f"{os.path.basename(prefix)} is based on it")
     return reasons
