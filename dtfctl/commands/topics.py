@@ -62,6 +62,7 @@ That dtfctl reads:
   DTFCTL_STATE_DIR   the folder of the clusters' state (--state-dir); else $XDG_STATE_HOME/dtfctl, ~/.local/state/dtfctl
   DTFCTL_PROGRESS    auto, tty, plain, json or quiet (--progress)
   DTFCTL_SSH         the ssh to call, with options, in place of the cluster file's
+  DTFCTL_AUTOSCALE_AFTER   seconds of steps that autoscale measures before a decision (30)
   NO_COLOR, TERM     no colours; TERM=dumb: no live view either
   and those that the cluster file names as ${NAME} or under secrets, also from a file .env beside it
 
@@ -70,6 +71,7 @@ That each task finds, besides the environment in which `up` was typed and what t
   CLUSTER_SPEC, JOB_NAME, TASK_INDEX   the same as JSON and words
   CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and the like, where the file says gpus, cpus or threads
   DTF_BIND           the address at which dtf's servers listen, if bind differs from the advertised address
+  DTF_DURABILITY, DTF_DURABILITY_DIR   with durability: process, that and the folder of a ps in /dev/shm
   DTF_TLS_CA, DTF_TLS_CERT, DTF_TLS_KEY   with security: tls, its private files: dtf then speaks mutual TLS only.
                      A client of yours takes those in runs/<n>/tls: ca.pem, client.pem, client.key
 
