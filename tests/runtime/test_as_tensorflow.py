@@ -290,3 +290,20 @@ def test_a_replaced_name_of_a_module_is_replaced_where_dtf_uses_it():
             assert saver.time is clock
         assert saver.time is before
         assert there.time is before
+
+
+def test_the_two_nests_walk_alike_but_for_their_rules(tensorflow):
+    from dtf.as_tensorflow.historic import dataset_nest, nest
+
+    assert nest.flatten_up_to([1, (1, 2)], [(5, 6), (7, [8])]) == [(5, 6), 7, [8]]
+    assert dataset_nest.flatten_up_to((1, (1, 2)), ([5, 6], (7, [8]))) == [[5, 6], 7, [8]]
+    one, other = {"a": 1, "b": 2}, {"a": 1, "c": 2}
+    with pytest.raises(ValueError, match="don't have the same keys"):
+        nest.assert_shallow_structure(one, other, check_types=False)
+    dataset_nest.assert_shallow_structure(one, other, check_types=False)
+    with pytest.raises(ValueError, match="don't have the same keys"):
+        dataset_nest.assert_shallow_structure(one, other)
+    with pytest.raises(TypeError, match="Input has type: <class 'int'>"):
+        nest.assert_shallow_structure((1, 2), 3)
+    with pytest.raises(TypeError, match="Input has type: 'int'"):
+        dataset_nest.assert_shallow_structure((1, 2), 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dtf.as_tensorflow.historic.shallow_structure import Rule, assert_shallow, parts_up_to
 from dtf.build.ops import data_structure as _structure
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
 
 is_sequence = is_nested = _structure.is_nested
 flatten = _structure.flatten
+
+_RULE = Rule(is_nested, lambda kind: f"'{kind.__name__}'", mappings_are_alike=False)
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
@@ -104,51 +107,13 @@ def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bo
       TypeError: a leaf stands where the shallow tree has a sequence, or the sequences differ in type.
       ValueError: the sequences differ in length, or the dictionaries in their keys.
     """
-    if not is_nested(shallow_tree):
-        return
-    if not is_nested(input_tree):
-        raise TypeError(
-            f"If shallow structure is a sequence, input must also be a sequence. Input has type: "
-            f"'{type(input_tree).__name__}'."
-        )
-    if check_types and not isinstance(input_tree, type(shallow_tree)):
-        raise TypeError(
-            f"The two structures don't have the same sequence type. Input structure has type "
-            f"'{type(input_tree).__name__}', while shallow structure has type '{type(shallow_tree).__name__}'."
-        )
-    if len(input_tree) != len(shallow_tree):
-        raise ValueError(
-            f"The two structures don't have the same sequence length. Input structure has length {len(input_tree)}, "
-            f"while shallow structure has length {len(shallow_tree)}."
-        )
-    if isinstance(shallow_tree, Mapping):
-        if check_types and set(input_tree) != set(shallow_tree):
-            raise ValueError(
-                f"The two structures don't have the same keys. Input structure has keys {list(input_tree)}, while "
-                f"shallow structure has keys {list(shallow_tree)}."
-            )
-        pairs = [(shallow_tree[key], input_tree[key]) for key in sorted(shallow_tree)]
-    else:
-        pairs = list(zip(shallow_tree, input_tree, strict=True))
-    for shallow, child in pairs:
-        assert_shallow_structure(shallow, child, check_types)
+    assert_shallow(shallow_tree, input_tree, check_types, _RULE)
 
 
 def flatten_up_to(shallow_tree: Any, input_tree: Any) -> list[Any]:
     """The parts of the tree that stand at the leaves of the shallow one."""
     assert_shallow_structure(shallow_tree, input_tree)
-    return list(_up_to(shallow_tree, input_tree))
-
-
-def _up_to(shallow_tree: Any, tree: Any) -> Any:
-    if not is_nested(shallow_tree):
-        yield tree
-    elif isinstance(shallow_tree, Mapping):
-        for key in sorted(shallow_tree):
-            yield from _up_to(shallow_tree[key], tree[key])
-    else:
-        for shallow, child in zip(shallow_tree, tree, strict=True):
-            yield from _up_to(shallow, child)
+    return list(parts_up_to(shallow_tree, input_tree, _RULE))
 
 
 def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: Any) -> Any:

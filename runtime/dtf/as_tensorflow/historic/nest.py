@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dtf.as_tensorflow.historic.shallow_structure import Rule, assert_shallow, entries, parts_up_to
 from dtf.build.nest import is_nested, pack_sequence_as
 
 __all__ = [
@@ -16,14 +17,7 @@ __all__ = [
 
 is_sequence = is_nested_or_composite = is_nested
 
-
-def _entries(structure: Any) -> list[tuple[Any, Any]]:
-    """(key, child) of a structure, in nest's order."""
-    if isinstance(structure, Mapping):
-        return [(key, structure[key]) for key in sorted(structure)]
-    if hasattr(structure, "_fields"):
-        return [(name, getattr(structure, name)) for name in structure._fields]
-    return list(enumerate(structure))
+_RULE = Rule(is_nested, str, mappings_are_alike=True)
 
 
 def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bool = True) -> None:
@@ -33,44 +27,13 @@ def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bo
       TypeError: a leaf stands where the shallow tree has a sequence, or the sequences differ in type.
       ValueError: the sequences differ in length, or the dictionaries in their keys.
     """
-    if not is_nested(shallow_tree):
-        return
-    if not is_nested(input_tree):
-        raise TypeError(
-            f"If shallow structure is a sequence, input must also be a sequence. Input has type: {type(input_tree)}."
-        )
-    are_mappings = isinstance(shallow_tree, Mapping) and isinstance(input_tree, Mapping)
-    if check_types and not are_mappings and not isinstance(input_tree, type(shallow_tree)):
-        raise TypeError(
-            "The two structures don't have the same sequence type. "
-            f"Input structure has type {type(input_tree)}, while shallow structure has type {type(shallow_tree)}."
-        )
-    if len(input_tree) != len(shallow_tree):
-        raise ValueError(
-            "The two structures don't have the same sequence length. "
-            f"Input structure has length {len(input_tree)}, while shallow structure has length {len(shallow_tree)}."
-        )
-    if are_mappings and set(shallow_tree) != set(input_tree):
-        raise ValueError(
-            "The two structures don't have the same keys. "
-            f"Input structure has keys {list(input_tree)}, while shallow structure has keys {list(shallow_tree)}."
-        )
-    for (_, shallow), (_, child) in zip(_entries(shallow_tree), _entries(input_tree), strict=True):
-        assert_shallow_structure(shallow, child, check_types)
-
-
-def _up_to(shallow_tree: Any, tree: Any) -> Iterator[Any]:
-    if not is_nested(shallow_tree):
-        yield tree
-        return
-    for (_, shallow), (_, child) in zip(_entries(shallow_tree), _entries(tree), strict=True):
-        yield from _up_to(shallow, child)
+    assert_shallow(shallow_tree, input_tree, check_types, _RULE)
 
 
 def flatten_up_to(shallow_tree: Any, input_tree: Any, check_types: bool = True, **_: Any) -> list[Any]:
     """The parts of the tree that stand at the leaves of the shallow one."""
     assert_shallow_structure(shallow_tree, input_tree, check_types)
-    return list(_up_to(shallow_tree, input_tree))
+    return list(parts_up_to(shallow_tree, input_tree, _RULE))
 
 
 def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
@@ -90,7 +53,7 @@ def _with_paths(structure: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tu
     if not is_nested(structure):
         yield path, structure
         return
-    for key, child in _entries(structure):
+    for key, child in entries(structure):
         yield from _with_paths(child, (*path, key))
 
 
@@ -145,11 +108,11 @@ def get_traverse_shallow_structure(traverse_fn: Callable[[Any], Any], structure:
         wanted = pack_sequence_as(_flat(structure), [True] * len(structure))
     assert_shallow_structure(wanted, structure)
     found = []
-    for (_, go_on), (_, child) in zip(_entries(wanted), _entries(structure), strict=True):
+    for (_, go_on), (_, child) in zip(entries(wanted), entries(structure), strict=True):
         if not isinstance(go_on, bool):
             raise TypeError(f"traverse_fn didn't return a depth=1 structure of only bools.  It returned: {wanted}")
         found.append(get_traverse_shallow_structure(traverse_fn, child) if go_on else False)
-    parts = dict(zip((key for key, _ in _entries(structure)), found, strict=True))
+    parts = dict(zip((key for key, _ in entries(structure)), found, strict=True))
     if isinstance(structure, Mapping):
         return type(structure)(parts)  # type: ignore[call-arg]
     return type(structure)(*found) if hasattr(structure, "_fields") else type(structure)(found)
