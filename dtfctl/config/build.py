@@ -35,6 +35,7 @@ from dtfctl.config.source import Entry, Mapping, Node, Position, Scalar, Sequenc
 from dtfctl.config.values import Ports
 from dtfctl.config.variables import read_env_file
 from dtfctl.manifests import names as pod_names
+from dtfctl.values.engines import KubernetesSettings, MpiSettings, SlurmSettings, SshSettings
 from dtfctl.values.plan import (
     ALL,
     ANY,
@@ -47,18 +48,14 @@ from dtfctl.values.plan import (
     Autoscale,
     ClusterPlan,
     JobPlan,
-    KubernetesSettings,
     Limits,
     LogPolicy,
-    MpiSettings,
     Notify,
     Probe,
     Requirements,
     RestartPolicy,
     Secret,
     Settings,
-    SlurmSettings,
-    SshSettings,
     unreachable_task,
 )
 

@@ -12,14 +12,8 @@ from typing import Any
 from dtfctl.config import hostlist
 from dtfctl.config.hosts import host_plan
 from dtfctl.config.kinds import Values, nearest
-from dtfctl.values.plan import (
-    KUBERNETES,
-    MPI,
-    RAY,
-    SLURM,
-    SPARK,
+from dtfctl.values.engines import (
     GroupSettings,
-    HostPlan,
     KubernetesSettings,
     MpiSettings,
     RaySettings,
@@ -28,6 +22,7 @@ from dtfctl.values.plan import (
     SparkSettings,
     engine_hosts,
 )
+from dtfctl.values.plan import KUBERNETES, MPI, RAY, SLURM, SPARK, HostPlan
 
 IMAGE_FOLDER = "/app"
 """Where an image has the cluster file's folder."""

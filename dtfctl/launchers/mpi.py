@@ -17,7 +17,8 @@ from pathlib import Path
 from dtfctl.errors import HostsUnusable
 from dtfctl.launchers.pipe import PipeError, ProcessCall, open_process
 from dtfctl.launchers.ssh import PYTHONS
-from dtfctl.values.plan import MPI, ClusterPlan, HostPlan, MpiSettings
+from dtfctl.values.engines import MpiSettings
+from dtfctl.values.plan import MPI, ClusterPlan, HostPlan
 from dtfctl.wording import reason_of
 
 CONNECT_S = 60.0

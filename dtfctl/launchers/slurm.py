@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from dtfctl.launchers.pipe import PipeError, ProcessCall, open_process
 from dtfctl.launchers.ssh import PYTHONS
-from dtfctl.values.plan import HostPlan, SlurmSettings
+from dtfctl.values.engines import SlurmSettings
+from dtfctl.values.plan import HostPlan
 from dtfctl.wording import reason_of
 
 STEP = (

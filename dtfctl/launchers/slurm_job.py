@@ -13,7 +13,8 @@ from typing import NoReturn
 from dtfctl.errors import DtfctlError, HostsUnusable
 from dtfctl.launchers.slurm import own_environment, step
 from dtfctl.storage.paths import ClusterPaths
-from dtfctl.values.plan import SLURM, HostPlan, SlurmGroup, SlurmSettings
+from dtfctl.values.engines import SlurmGroup, SlurmSettings
+from dtfctl.values.plan import SLURM, HostPlan
 from dtfctl.wire.messages import shown
 from dtfctl.wording import reason_of
 

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dtfctl.launchers.pipe import PipeError, ProcessCall, RsyncTarget, open_process
-from dtfctl.values.plan import HostPlan, SshSettings
+from dtfctl.values.engines import SshSettings
+from dtfctl.values.plan import HostPlan
 from dtfctl.wording import reason_of
 
 ALIVE_INTERVAL_S = 5

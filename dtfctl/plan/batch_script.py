@@ -15,7 +15,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from dtfctl.values.plan import ClusterPlan, SlurmGroup
+from dtfctl.values.engines import SlurmGroup
+from dtfctl.values.plan import ClusterPlan
 
 NOTICE_S = 120
 """So long before the time limit comes the notice; Slurm may send it up to a minute earlier."""

@@ -22,7 +22,8 @@ from dtfctl.launchers.keeper.processes import boot_id
 from dtfctl.storage.store import Store
 from dtfctl.supervise.reconcile import STOPPED
 from dtfctl.values import state
-from dtfctl.values.plan import LOCALHOST, SLURM, SlurmSettings
+from dtfctl.values.engines import SlurmSettings
+from dtfctl.values.plan import LOCALHOST, SLURM
 from dtfctl.values.task import Exit, TaskStatus
 
 if TYPE_CHECKING:

@@ -40,23 +40,8 @@ from dtfctl.launchers.provision import AgentProvisioner, Provisioner
 from dtfctl.launchers.remote import RemoteLauncher
 from dtfctl.launchers.slurm import SlurmPipe
 from dtfctl.launchers.ssh import SshPipe
-from dtfctl.values.plan import (
-    HERE,
-    KUBERNETES,
-    LOCALHOST,
-    MPI,
-    RAY,
-    SLURM,
-    SPARK,
-    SSH,
-    GroupSettings,
-    HostPlan,
-    MpiSettings,
-    RaySettings,
-    SlurmSettings,
-    SparkSettings,
-    SshSettings,
-)
+from dtfctl.values.engines import GroupSettings, MpiSettings, RaySettings, SlurmSettings, SparkSettings, SshSettings
+from dtfctl.values.plan import HERE, KUBERNETES, LOCALHOST, MPI, RAY, SLURM, SPARK, SSH, HostPlan
 from dtfctl.values.run import Run
 from tests.e2e import hosts, ray_cluster, spark_cluster
 from tests.e2e import mpi as mpi_hosts

@@ -12,7 +12,8 @@ from dtfctl.launchers.kubernetes import objects
 from dtfctl.launchers.kubernetes.api import kubectl
 from dtfctl.launchers.kubernetes.logs import lines
 from dtfctl.launchers.kubernetes.pods import Ended, pod_name, seen
-from dtfctl.values.plan import KUBERNETES, KubernetesSettings
+from dtfctl.values.engines import KubernetesSettings
+from dtfctl.values.plan import KUBERNETES
 
 LABELS = {"dtf.dev/task": "ps.0", "dtf.dev/generation": "3"}
 BEGUN = "2026-01-02T03:04:05Z"

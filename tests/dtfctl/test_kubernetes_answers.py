@@ -13,7 +13,7 @@ import pytest
 from dtfctl.launchers.kubernetes import api as requests
 from dtfctl.launchers.kubernetes import watch
 from dtfctl.launchers.kubernetes.api import Api, ApiError
-from dtfctl.values.plan import KubernetesSettings
+from dtfctl.values.engines import KubernetesSettings
 
 pytest.importorskip("kubernetes", reason="needs pip install 'dtf[kubernetes]'")
 

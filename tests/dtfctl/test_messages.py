@@ -19,7 +19,8 @@ from dtfctl.launchers.agent_client import AgentClient
 from dtfctl.launchers.keeper import protocol as of_keeper
 from dtfctl.launchers.keeper_client import KeeperClient
 from dtfctl.launchers.pipe import PipeError
-from dtfctl.values.plan import SSH, ClusterPlan, HostPlan, SshSettings
+from dtfctl.values.engines import SshSettings
+from dtfctl.values.plan import SSH, ClusterPlan, HostPlan
 from dtfctl.values.task import Exit, Life, TaskStatus, to_json
 from dtfctl.wire import messages
 from dtfctl.wire.messages import BadMessage, Complaints, checked, message, value_of

@@ -26,8 +26,9 @@ from dtfctl.plan.batch_script import log_pattern, notice_s, options, script, unp
 from dtfctl.plan.expand import environment
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.supervise.allocation import Allocation, job_of_restarted_node, why_signalled
+from dtfctl.values.engines import SlurmSettings
 from dtfctl.values.hosts import resolved
-from dtfctl.values.plan import SLURM, ClusterPlan, HostPlan, SlurmSettings, to_json
+from dtfctl.values.plan import SLURM, ClusterPlan, HostPlan, to_json
 from dtfctl.values.task import Exit
 from dtfctl.wire.typed import from_document
 

@@ -17,7 +17,8 @@ from dtfctl.launchers.agent.protocol import ANSWERS
 from dtfctl.launchers.agent_client import NO_PYTHON, AgentClient, agent_command, agent_line
 from dtfctl.launchers.keeper import processes
 from dtfctl.launchers.pipe import PipeError, read_ends
-from dtfctl.values.plan import SSH, HostPlan, SshSettings
+from dtfctl.values.engines import SshSettings
+from dtfctl.values.plan import SSH, HostPlan
 from dtfctl.wire.messages import checked
 from tests.waiting import wait_until
 

@@ -13,7 +13,8 @@ import pytest
 from dtfctl.launchers import ssh
 from dtfctl.launchers.agent_client import agent_line
 from dtfctl.launchers.sync import manifest, rsync_argv, way_to_bring
-from dtfctl.values.plan import SSH, HostPlan, SshSettings
+from dtfctl.values.engines import SshSettings
+from dtfctl.values.plan import SSH, HostPlan
 from tests.dtfctl.fakes import AGENT, plan_of
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from dtfctl.launchers.bridge.client import BridgeProgram
 from dtfctl.launchers.ray import request as ray
 from dtfctl.launchers.spark import request as spark
-from dtfctl.values.plan import RAY, SPARK, ClusterPlan, GroupSettings, RaySettings, SparkSettings
+from dtfctl.values.engines import GroupSettings, RaySettings, SparkSettings
+from dtfctl.values.plan import RAY, SPARK, ClusterPlan
 from dtfctl.wire.typed import from_document
 
 

@@ -21,7 +21,8 @@ from dtfctl.launchers.bridge.client import BridgeProgram, ask
 from dtfctl.launchers.bridge.engines import engine_of, program_of, request_of, settings_in
 from dtfctl.launchers.pipe import PipeError
 from dtfctl.storage.paths import ClusterPaths
-from dtfctl.values.plan import ClusterPlan, GroupSettings, HostPlan, engine_hosts
+from dtfctl.values.engines import GroupSettings, engine_hosts
+from dtfctl.values.plan import ClusterPlan, HostPlan
 
 NOTE = "group.json"
 

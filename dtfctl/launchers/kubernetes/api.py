@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
 from dtfctl.manifests.documents import Document, Value
-from dtfctl.values.plan import KubernetesSettings
+from dtfctl.values.engines import KubernetesSettings
 from dtfctl.wording import reason_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 
 from dtfctl.errors import ConfigError
 from dtfctl.launchers.bridge.client import BridgeProgram
-from dtfctl.values.plan import RAY, ClusterPlan, RaySettings, engine_hosts
+from dtfctl.values.engines import RaySettings, engine_hosts
+from dtfctl.values.plan import RAY, ClusterPlan
 
 LEAST = 0.001
 """Of a resource: a bundle must ask for something."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.launchers.bridge.client import BridgeProgram
-from dtfctl.values.plan import SPARK, ClusterPlan, SparkSettings
+from dtfctl.values.engines import SparkSettings
+from dtfctl.values.plan import SPARK, ClusterPlan
 
 SOCKET_VARIABLE = "DTFCTL_SPARK_SOCKET"
 """Names the socket of a program of Spark that gives its own executors (dtfctl.spark)."""
