@@ -16,13 +16,18 @@ from dtf.build.ops.random import get_seed
 from dtf.train.input_checkpoint import CheckpointInputPipelineHook, make_saveable_from_iterator
 
 __all__ = [
-    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "INFINITE_CARDINALITY", "Optional", "Reducer",
-    "UNKNOWN_CARDINALITY",
-    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device", "dense_to_sparse_batch",
-    "enumerate_dataset", "get_next_as_optional", "group_by_reducer", "rejection_resample",
-    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "make_batched_features_dataset",
-    "make_csv_dataset", "make_saveable_from_iterator", "map_and_batch", "parallel_interleave", "parse_example_dataset",
-    "prefetch_to_device", "sample_from_datasets", "scan", "shuffle_and_repeat", "take_while", "unbatch", "unique",
+    "AUTOTUNE", "AutoShardPolicy", "AutotuneAlgorithm", "AutotuneOptions", "CheckpointInputPipelineHook", "Counter",
+    "CsvDataset", "DatasetStructure", "DistributeOptions", "ExternalStatePolicy", "INFINITE_CARDINALITY",
+    "MapVectorizationOptions", "OptimizationOptions", "Optional", "OptionalStructure", "RaggedTensorStructure",
+    "RandomDataset", "Reducer", "SHARD_HINT", "SparseTensorStructure", "SqlDataset", "StatsAggregator", "StatsOptions",
+    "Structure", "TFRecordWriter", "TensorArrayStructure", "TensorStructure", "ThreadingOptions",
+    "UNKNOWN_CARDINALITY", "assert_cardinality", "bucket_by_sequence_length", "bytes_produced_stats", "cardinality",
+    "choose_from_datasets", "copy_to_device", "dense_to_ragged_batch", "dense_to_sparse_batch", "enumerate_dataset",
+    "from_list", "from_variant", "get_next_as_optional", "get_single_element", "get_structure", "group_by_reducer",
+    "group_by_window", "ignore_errors", "latency_stats", "make_batched_features_dataset", "make_csv_dataset",
+    "make_saveable_from_iterator", "map_and_batch", "map_and_batch_with_legacy_function", "parallel_interleave",
+    "parse_example_dataset", "prefetch_to_device", "rejection_resample", "sample_from_datasets", "scan",
+    "shuffle_and_repeat", "snapshot", "take_while", "to_variant", "unbatch", "unique",
 ]  # fmt: skip
 
 _Transformation = Callable[[Dataset], Dataset]
@@ -77,6 +82,9 @@ def map_and_batch(
     return apply
 
 
+map_and_batch_with_legacy_function = map_and_batch
+
+
 def parallel_interleave(
     map_func: Callable[..., Any],
     cycle_length: Any,
@@ -122,20 +130,35 @@ def take_while(predicate: Callable[..., Any]) -> _Transformation:
     """`Dataset.take_while`."""
     return lambda dataset: dataset.take_while(predicate)
 
+
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
+SHARD_HINT = -1
 
 _GROUPING = (
     "Counter bucket_by_sequence_length cardinality choose_from_datasets copy_to_device get_single_element "
     "get_structure group_by_window parse_example_dataset prefetch_to_device sample_from_datasets scan unique"
 )
 _FILES = "CsvDataset make_batched_features_dataset make_csv_dataset"
-_RESAMPLING = "Reducer dense_to_sparse_batch group_by_reducer rejection_resample"
+_RESAMPLING = "Reducer dense_to_ragged_batch dense_to_sparse_batch from_list group_by_reducer rejection_resample"
+_OPTIONS = (
+    "AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy MapVectorizationOptions "
+    "OptimizationOptions StatsOptions ThreadingOptions"
+)
+_SOURCES = (
+    "RandomDataset SqlDataset StatsAggregator TFRecordWriter assert_cardinality bytes_produced_stats from_variant "
+    "latency_stats snapshot to_variant"
+)
+_STRUCTURES = (
+    "DatasetStructure OptionalStructure RaggedTensorStructure SparseTensorStructure Structure TensorArrayStructure "
+    "TensorStructure"
+)
 _OPTIONALS = "Optional get_next_as_optional"
+_PLACES = {
+    "dtf.data.grouping": _GROUPING, "dtf.data.files": _FILES, "dtf.data.resampling": _RESAMPLING,
+    "dtf.data.optionals": _OPTIONALS, "dtf.data.sources": _SOURCES, "dtf.data.structures": _STRUCTURES,
+    "dtf.build.ops.data_options": _OPTIONS,
+}  # fmt: skip
 __getattr__, __dir__ = _late.names(
-    globals(),
-    {name: f"dtf.data.{module}"
-     for module, names in (("grouping", _GROUPING), ("files", _FILES), ("resampling", _RESAMPLING),
-                           ("optionals", _OPTIONALS))
-     for name in names.split()},
-)  # fmt: skip
+    globals(), {name: module for module, names in _PLACES.items() for name in names.split()}
+)

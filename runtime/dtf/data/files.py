@@ -16,39 +16,57 @@ from dtf.wire.dtypes import DType
 __all__ = ["CsvDataset", "make_batched_features_dataset", "make_csv_dataset"]
 
 
-def CsvDataset(  # noqa: N802
-    filenames: Any,
-    record_defaults: Sequence[Any],
-    compression_type: Any = None,
-    buffer_size: Any = None,
-    header: bool = False,
-    field_delim: str = ",",
-    use_quote_delim: bool = True,
-    na_value: str = "",
-    select_cols: Sequence[int] | None = None,
-) -> Dataset:
+class CsvDataset(Dataset):
     """The records of files of comma-separated values, each a tuple with one scalar for each column.
 
     A quoted field must not hold line breaks.
 
     Args:
+      filenames: a string tensor.
       record_defaults: for each column a dtype (the field must not be empty), or the value of empty fields.
+      compression_type: "" or None, "ZLIB" or "GZIP".
+      buffer_size: accepted for TensorFlow's sake.
       header: whether to skip the first line of each file.
+      field_delim, use_quote_delim, na_value: as in `tf.decode_csv`.
       select_cols: the numbers of the columns to keep, ascending.
+      exclude_cols: the numbers of the columns to leave out, instead of `select_cols`.
+
+    Raises:
+      ValueError: columns are selected and excluded.
     """
-    defaults = [_default(each) for each in record_defaults]
 
-    def lines(name: Any) -> Dataset:
-        text = tf.data.TextLineDataset(name, compression_type, buffer_size)
-        return text.skip(1) if header else text
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Sequence[Any],
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        header: bool = False,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Sequence[int] | None = None,
+        exclude_cols: Sequence[int] | None = None,
+    ) -> None:
+        defaults = [_default(each) for each in record_defaults]
+        if exclude_cols is not None:
+            if select_cols is not None:
+                raise ValueError("Either select_cols or exclude_cols should be provided, not both")
+            left_out = {int(each) for each in exclude_cols}
+            select_cols = [each for each in range(len(defaults) + len(left_out)) if each not in left_out]
 
-    def fields(line: Any) -> tuple[Any, ...]:
-        return tuple(
-            tf.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)
-        )
+        def lines(name: Any) -> Dataset:
+            text = tf.data.TextLineDataset(name, compression_type, buffer_size)
+            return text.skip(1) if header else text
 
-    names = tf.reshape(tf.convert_to_tensor(filenames, tf.string), [-1])
-    return Dataset.from_tensor_slices(names).flat_map(lines).map(fields)
+        def fields(line: Any) -> tuple[Any, ...]:
+            return tuple(
+                tf.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)
+            )
+
+        names = tf.reshape(tf.convert_to_tensor(filenames, tf.string), [-1])
+        records = Dataset.from_tensor_slices(names).flat_map(lines).map(fields)
+        super().__init__(records._variant_tensor, records.element_spec)
 
 
 def make_csv_dataset(
@@ -72,6 +90,7 @@ def make_csv_dataset(
     num_rows_for_inference: int | None = 100,
     compression_type: str | None = None,
     ignore_errors: bool = False,
+    encoding: str = "utf-8",
 ) -> Dataset:
     """Batches of the rows of files of comma-separated values: dictionaries of columns, or (columns, label).
 
@@ -85,7 +104,7 @@ def make_csv_dataset(
     if column_names is None:
         if not header:
             raise ValueError("Cannot infer column names without a header line.")
-        column_names = _rows(names[0], field_delim, use_quote_delim, compression_type, 0, 1)[0]
+        column_names = _rows(names[0], field_delim, use_quote_delim, compression_type, 0, 1, encoding)[0]
     if len(column_names) != len(set(column_names)):
         raise ValueError("Cannot have duplicate column names.")
     kept = list(range(len(column_names))) if select_columns is None else _numbers(select_columns, column_names)
@@ -93,7 +112,9 @@ def make_csv_dataset(
         rows = [
             row
             for name in names
-            for row in _rows(name, field_delim, use_quote_delim, compression_type, int(header), num_rows_for_inference)
+            for row in _rows(
+                name, field_delim, use_quote_delim, compression_type, int(header), num_rows_for_inference, encoding
+            )
         ]
         column_defaults = [_inferred([row[number] for row in rows], na_value) for number in kept]
     elif len(column_defaults) != len(kept):
@@ -192,13 +213,14 @@ def _matching(file_pattern: Any) -> list[str]:
 
 
 def _rows(
-    name: str, delimiter: str, quotes: bool, compression: str | None, start: int, count: int | None
+    name: str, delimiter: str, quotes: bool, compression: str | None, start: int, count: int | None,
+    encoding: str = "utf-8",
 ) -> list[list[str]]:
     if compression:
         raise ValueError("column names and types are not read from compressed files: pass column_names and "
                          "column_defaults")  # fmt: skip
-    with tf.gfile.GFile(name) as file:
-        lines = iter(file.readline, "")
+    with tf.gfile.GFile(name, "rb") as raw:
+        lines = (line.decode(encoding) for line in iter(raw.readline, b""))
         rows = (
             csv.reader(lines, delimiter=delimiter)
             if quotes

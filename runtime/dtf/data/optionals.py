@@ -40,7 +40,10 @@ class Optional:
         """An optional without a value, of the structure that others of this kind have."""
         return Optional(apply_op("OptionalNone", None), value_structure)
 
-    empty = none_from_structure
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional without a value, of this structure."""
+        return Optional.none_from_structure(element_spec)
 
     def has_value(self, name: str | None = None) -> Tensor:
         """A scalar bool."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,28 +27,35 @@ def numbers(count: int) -> tf.Tensor:
     return Dataset.range(count)._variant_tensor
 
 
-def elements(variant: tf.Tensor, spec: Any = None) -> list[Any]:
-    """All elements, as lists."""
+def elements(variant: tf.Tensor, spec: Any = None, limit: int | None = None) -> list[Any]:
+    """All elements, or the first `limit` of them, as lists."""
     element = Dataset(variant, spec or tf.TensorSpec(None, tf.int64)).make_initializable_iterator()
     following = element.get_next()
     taken = []
     with tf.Session() as session:
         session.run(element.initializer)
-        while True:
+        for _ in itertools.count() if limit is None else range(limit):
             try:
                 value = session.run(following)
             except tf.errors.OutOfRangeError:
-                return taken
-            taken.append([each.tolist() for each in value] if isinstance(value, tuple) else np.asarray(value).tolist())
+                break
+            taken.append([plain(each) for each in value] if isinstance(value, tuple) else plain(value))
+    return taken
 
 
-def dataset(op: str, expected: Any, *, name: str = "", spec: Any = None, **arguments: Any) -> Case:
+def plain(value: Any) -> Any:
+    return value if isinstance(value, bytes) else np.asarray(value).tolist()
+
+
+def dataset(
+    op: str, expected: Any, *, name: str = "", spec: Any = None, limit: int | None = None, **arguments: Any
+) -> Case:
     """The dataset of one op. Arguments that are functions are called in the graph."""
 
     def run() -> None:
         with tf.Graph().as_default():
             made = {key: value() if callable(value) else value for key, value in arguments.items()}
-            assert elements(apply_op(op, **made), spec) == expected
+            assert elements(apply_op(op, **made), spec, limit) == expected
 
     return Case(op, run=run, name=name)
 
@@ -165,6 +175,45 @@ def alone() -> None:
                 raise AssertionError("it must be refused")
 
 
+def rows_of_a_database() -> None:
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        path = str(Path(folder) / "file.db")
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            database.execute("create table rows (a integer, b real, c text)")
+            rows = [(300, 1, "x"), (0, 1e20, None), (-1, 0.5, "7.5")]
+            database.executemany("insert into rows values (?, ?, ?)", rows)
+        kinds = [tf.int8, tf.bool, tf.string, tf.int64, tf.double, tf.string]
+        attrs = {"output_types": kinds, "output_shapes": [[]] * 6}
+        made = apply_op("SqlDataset", driver_name="sqlite", data_source_name=path, **attrs,
+                        query="select a, a, b, b, c, c from rows")  # fmt: skip
+        assert elements(made, tuple(tf.TensorSpec([], kind) for kind in kinds)) == [
+            [44, True, b"1.0", 1, 0.0, b"x"], [0, False, b"1.0e+20", 2**63 - 1, 0.0, b""],
+            [-1, True, b"0.5", 0, 7.5, b"7.5"],
+        ]  # fmt: skip
+
+
+def written() -> None:
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default(), tf.Session() as session:
+        path = str(Path(folder) / "file")
+        given = Dataset.from_tensor_slices(["one", "two"])._variant_tensor
+        session.run(apply_op("DatasetToTFRecord", input_dataset=given, filename=path, compression_type="GZIP"))
+        found = apply_op("TFRecordDataset", filenames=path, compression_type="GZIP", buffer_size=100)
+        assert elements(found, tf.TensorSpec([], tf.string)) == [b"one", b"two"]
+
+
+def expected_count() -> None:
+    with tf.Graph().as_default():
+        assert elements(apply_op("AssertCardinalityDataset", input_dataset=numbers(2), cardinality=2, **INT)) == [0, 1]
+        for count in (1, 3):
+            try:
+                elements(apply_op("AssertCardinalityDataset", input_dataset=numbers(2), cardinality=count, **INT))
+            except tf.errors.FailedPreconditionError as error:
+                assert f"expected to contain {count} elements" in error.message
+            else:
+                raise AssertionError("it must be refused")
+
+
+SPARSE = (tf.TensorSpec([None, 1], tf.int64), tf.TensorSpec([None], tf.int32), tf.TensorSpec([1], tf.int64))
 REPEATED = {"body": lambda x: Dataset.from_tensors(x).repeat(2)._variant_tensor}
 ROWS = {"output_types": [tf.int64], "output_shapes": [[None]]}
 FIVE: Any = lambda: numbers(5)  # noqa: E731 - a table's entry
@@ -248,6 +297,13 @@ CASES = [
             data_input_datasets=lambda: [numbers(5), numbers(2)]),
     dataset("UniqueDataset", [0, 1], **INT,
             input_dataset=lambda: Dataset.range(5).map(lambda x: x % 2)._variant_tensor),
+    dataset("RandomDataset", [3534849767, 279844183, 888998500], **INT, seed=87654321, seed2=3, limit=3),
+    dataset("SparseTensorSliceDataset", [[[[1], [2]], [7, 8], [3]], [[], [], [3]], [[[0]], [9], [3]]], spec=SPARSE,
+            indices=np.array([[0, 1], [0, 2], [2, 0]], np.int64), values=np.array([7, 8, 9], np.int32),
+            dense_shape=np.array([3, 3], np.int64)),
+    Case("SqlDataset", run=rows_of_a_database),
+    Case("DatasetToTFRecord", run=written),
+    Case("AssertCardinalityDataset", run=expected_count),
     Case("DatasetCardinality", run=counted),
     Case("DatasetToSingleElement", run=alone),
     *[Case(op, run=taken(op)) for op in ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")],

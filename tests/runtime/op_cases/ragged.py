@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+import dtf as tf
+from dtf.build.apply import apply_op
 from tests.runtime.op_cases import Case
 from tests.runtime.op_cases.array import doubles, ints, longs
 
@@ -11,6 +13,36 @@ SPLITS = longs([0, 2, 2, 3])
 VALUES = np.array([1.5, 2.5, 3.5])
 NESTED = [longs([0, 1, 2]), longs([0, 2, 3])]
 ROW_SPLITS = {"row_partition_types": ["ROW_SPLITS"]}
+
+
+
+def through_variants() -> None:
+    """Ragged tensors, their rows, and rows in two dimensions, into variants and back."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        put = {"rt_nested_splits": NESTED, "rt_dense_values": VALUES}
+        whole, rows = (apply_op("RaggedTensorToVariant", **put, batched_input=each) for each in (False, True))
+        take = {"output_ragged_rank": 2, "Tvalues": tf.float64, "Tsplits": tf.int64}
+        for variant, inner in ((whole, 2), (whole, -1), (rows, 1)):
+            splits, values = apply_op(
+                "RaggedTensorFromVariant", encoded_ragged=variant, input_ragged_rank=inner, **take
+            )
+            found = session.run([*splits, values])
+            assert [each.tolist() for each in found] == [each.tolist() for each in [*NESTED, VALUES]]
+        split, values = apply_op("RaggedTensorFromVariant", encoded_ragged=rows[1], input_ragged_rank=1, **{
+            **take, "output_ragged_rank": 1})  # fmt: skip
+        assert [each.tolist() for each in session.run([split[0], values])] == [[0, 1], [3.5]]
+        deep = apply_op("RaggedTensorFromVariant", encoded_ragged=tf.reshape(rows, [1, 2]), input_ragged_rank=1, **{
+            **take, "output_ragged_rank": 3})  # fmt: skip
+        assert [each.tolist() for each in session.run(list(deep[0]))] == [[0, 2], [0, 1, 2], [0, 2, 3]]
+        for wrong in ({"input_ragged_rank": 2}, {"input_ragged_rank": 1, "Tvalues": tf.float32}):
+            try:
+                session.run(apply_op("RaggedTensorFromVariant", encoded_ragged=rows, **{**take, **wrong})[1])
+            except tf.errors.InvalidArgumentError as error:
+                assert "ragged_rank" in error.message or "dtype" in error.message
+            else:
+                raise AssertionError("it must be refused")
+
+
 
 CASES = [
     Case("RaggedRange", [ints([1, 5, 7]), ints([4, 5, 1]), ints([1, 1, -2])],
@@ -21,6 +53,8 @@ CASES = [
          [longs([0, 1, 3, 4]), np.array([3.5, 1.5, 2.5, 3.5])], grad=[1]),
     Case("RaggedGather", [[SPLITS], doubles(3, 2), ints([[1], [0]])], {"OUTPUT_RAGGED_RANK": 2},
          lambda s, v, i: [longs([0, 1, 2]), longs([0, 0, 2]), v[:2]], grad=[1], name="of_a_matrix"),
+    Case("RaggedTensorToVariant", run=through_variants),
+    Case("RaggedTensorFromVariant", run=through_variants),
     Case("RaggedTensorToSparse", [[SPLITS], VALUES], grad=[1],
          expect=[longs([[0, 0], [0, 1], [2, 0]]), VALUES, longs([3, 2])]),
     Case("RaggedTensorToSparse", [NESTED, VALUES[:, None]], grad=[2], name="nested", expect=[

@@ -20,59 +20,24 @@ from dtf.build.function_graph import TracedFunction, trace
 from dtf.build.ops import data_structure as structure
 from dtf.build.ops.data_generator import generator_functions, generator_spec
 from dtf.build.ops.data_iterators import make_initializable_iterator, make_one_shot_iterator
+from dtf.build.ops.data_methods import Maker, Transformation
+from dtf.build.ops.data_options import Options
+from dtf.build.ops.data_paddings import like, padded_shape, padding, shape_tensor, sizes
 from dtf.build.ops.file_patterns import files_found
 from dtf.build.ops.math import maximum
 from dtf.build.ops.random import get_seed
 from dtf.build.tensor import Tensor
 from dtf.build.tensor_spec import TensorSpec
 from dtf.wire import dtypes
-from dtf.wire.tensor_shape import TensorShape, as_shape, unknown_shape
+from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
 
-__all__ = ["AUTOTUNE", "Dataset", "Options"]
+__all__ = ["AUTOTUNE", "Dataset"]
 
 AUTOTUNE = -1
 """As a number of parallel calls or a buffer's size: the runtime chooses."""
-
-
-class Options:
-    """How a pipeline is to be run. Only `experimental_deterministic` (or `deterministic`) has a meaning here: whether
-    parallel transformations keep the order of their input. Other attributes may be set, for TensorFlow's sake.
-    """
-
-    def __init__(self) -> None:
-        self.deterministic: bool | None = None
-        self.experimental_optimization = _Settings()
-        self.experimental_threading = _Settings()
-        self.experimental_distribute = _Settings()
-        self.threading = self.experimental_threading
-        self.autotune = _Settings()
-
-    @property
-    def experimental_deterministic(self) -> bool | None:
-        """Another name of `deterministic`."""
-        return self.deterministic
-
-    @experimental_deterministic.setter
-    def experimental_deterministic(self, value: bool | None) -> None:
-        self.deterministic = value
-
-    def merge(self, options: Options) -> Options:
-        """A copy of these options; options that are set in `options` take precedence."""
-        merged = Options()
-        merged.__dict__.update(self.__dict__)
-        merged.__dict__.update({name: value for name, value in options.__dict__.items() if value is not None})
-        return merged
-
-    def _serialized(self) -> bytes:
-        # Field 1 of TensorFlow's message, a bool.
-        return b"" if self.deterministic is None else bytes([8, self.deterministic])
-
-
-class _Settings:
-    """Attributes that programs may set; dtf ignores them."""
 
 
 @structure.dataset_class
@@ -159,6 +124,7 @@ class Dataset:
         output_shapes: Any = None,
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
+        name: str | None = None,
     ) -> Dataset:
         """The elements of `generator(*args)`, an iterable made anew for each pass; it runs in this process.
 
@@ -174,70 +140,86 @@ class Dataset:
         return Dataset.from_tensors(np.int64(0)).flat_map(elements_of)
 
     @staticmethod
-    def list_files(file_pattern: Any, shuffle: bool | None = None, seed: int | None = None) -> Dataset:
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> Dataset:
         """The names of the files that match a pattern, or any of several; in random order unless `shuffle` is False.
 
         Raises (when it is iterated):
           InvalidArgumentError: no file matches.
         """
-        with name_scope("list_files"):
+        with name_scope(name, "list_files"):
             found, count = files_found(file_pattern)
             dataset = Dataset.from_tensor_slices(found)
             return dataset if shuffle is False else dataset.shuffle(maximum(count, 1), seed=seed)
 
     @staticmethod
-    def zip(datasets: Any) -> Dataset:
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Elements of several datasets side by side, in the structure of `datasets` (a tuple or dictionary), until one
-        ends.
+        ends; several arguments are a tuple.
+
+        Raises:
+          TypeError: something is no dataset, or nothing is given.
         """
-        flat = structure.flatten(datasets)
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        flat = structure.flatten(given)
+        options = Options()
         for each in flat:
             if not isinstance(each, Dataset):
                 raise TypeError(f"Each of `datasets` must be a Dataset, got {each!r}; a list is none: give a tuple")
-        spec = structure.map_structure(lambda each: each.element_spec, datasets)
-        return _made("ZipDataset", spec, None, input_datasets=[each._variant_tensor for each in flat])
+            options = options.merge(each._options)
+        spec = structure.map_structure(lambda each: each.element_spec, given)
+        return _made("ZipDataset", spec, name, options, input_datasets=[each._variant_tensor for each in flat])
 
     # Parts and repetitions
 
-    def concatenate(self, dataset: Dataset) -> Dataset:
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """This dataset's elements, then those of another dataset of the same structure and dtypes.
 
         Raises:
           TypeError: they differ.
         """
         spec = structure.merged(self._element_spec, dataset.element_spec)
-        return self._with("ConcatenateDataset", spec, another_dataset=dataset._variant_tensor)
+        both = self._options.merge(dataset._options)
+        return _made(
+            "ConcatenateDataset", spec, name, both, input_dataset=self._variant_tensor,
+            another_dataset=dataset._variant_tensor,
+        )  # fmt: skip
 
-    def repeat(self, count: Any = None) -> Dataset:
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
         """The elements `count` times; without end if None or -1."""
-        return self._with("RepeatDataset", count=_int64(-1 if count is None else count))
+        return self._with("RepeatDataset", name=name, count=_int64(-1 if count is None else count))
 
-    def take(self, count: Any) -> Dataset:
+    def take(self, count: Any, name: str | None = None) -> Dataset:
         """The first `count` elements; all for -1."""
-        return self._with("TakeDataset", count=_int64(count))
+        return self._with("TakeDataset", name=name, count=_int64(count))
 
-    def skip(self, count: Any) -> Dataset:
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
         """All but the first `count` elements; none for -1."""
-        return self._with("SkipDataset", count=_int64(count))
+        return self._with("SkipDataset", name=name, count=_int64(count))
 
-    def shard(self, num_shards: Any, index: Any) -> Dataset:
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element from number `index` on, as each of several workers takes its part.
 
         Raises (when it is made, or when it is iterated if they are tensors):
           InvalidArgumentError: the index is not within [0, num_shards).
         """
-        return self._with("ShardDataset", num_shards=_int64(num_shards), index=_int64(index))
+        return self._with("ShardDataset", name=name, num_shards=_int64(num_shards), index=_int64(index))
 
-    def cache(self, filename: Any = "") -> Dataset:
+    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
         """The same elements; after the first whole pass they are read from memory, or from a file of that name."""
-        return self._with("CacheDataset", filename=convert_to_tensor(filename, dtypes.string))
+        return self._with("CacheDataset", name=name, filename=convert_to_tensor(filename, dtypes.string))
 
-    def prefetch(self, buffer_size: Any = AUTOTUNE) -> Dataset:
+    def prefetch(self, buffer_size: Any = AUTOTUNE, name: str | None = None) -> Dataset:
         """The same elements; a thread makes up to `buffer_size` of them in advance."""
-        return self._with("PrefetchDataset", buffer_size=_int64(AUTOTUNE if buffer_size is None else buffer_size))
+        size = AUTOTUNE if buffer_size is None else buffer_size
+        return self._with("PrefetchDataset", name=name, buffer_size=_int64(size))
 
     def shuffle(
-        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """Random order: each element is drawn from the next `buffer_size` ones.
 
@@ -247,23 +229,28 @@ class Dataset:
         first, second = (seed or 0 for seed in get_seed(seed))
         return self._with(
             "ShuffleDataset",
+            name=name,
             buffer_size=_int64(buffer_size),
             seed=_int64(first),
             seed2=_int64(second),
             reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
         )
 
-    def enumerate(self, start: TensorLike = 0) -> Dataset:
+    def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, from `start` on, and an element."""
-        return Dataset.zip((Dataset.range(start, np.iinfo(np.int64).max), self))
+        return Dataset.zip((Dataset.range(start, np.iinfo(np.int64).max), self), name=name)
 
     # Batches
 
-    def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
+    def batch(
+        self, batch_size: Any, drop_remainder: Any = False, num_parallel_calls: Any = None,
+        deterministic: bool | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
         """Consecutive elements joined along a new first dimension.
 
         Args:
           drop_remainder: leave out a last batch that is smaller.
+          num_parallel_calls, deterministic: for TensorFlow's sake; batches are made one after the other.
 
         Raises (when it is iterated):
           InvalidArgumentError: shapes differ within a batch, or the size is not positive.
@@ -272,12 +259,14 @@ class Dataset:
         return self._with(
             "BatchDatasetV2",
             structure.batched(self._element_spec, size),
+            name,
             batch_size=_int64(batch_size),
             drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
         )
 
     def padded_batch(
-        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False,
+        name: str | None = None,
     ) -> Dataset:
         """Batches of elements of several shapes, filled up at their ends.
 
@@ -291,12 +280,12 @@ class Dataset:
           ValueError: a shape has another rank than its component, or is not known.
         """
         spec = self._element_spec
-        if structure.has_sparse(spec):
-            raise TypeError("Batching of padded sparse tensors is not currently supported")
+        if structure.has_composite(spec):
+            raise TypeError("Batching of padded sparse tensors is not currently supported, nor of ragged ones")
         leaves = structure.flatten(spec)
         shapes = [leaf.shape for leaf in leaves]
         if padded_shapes is not None:
-            shapes = [_padded_shape(each) for each in _like(spec, padded_shapes)]
+            shapes = [padded_shape(each) for each in like(spec, padded_shapes)]
         for shape, leaf in zip(shapes, leaves, strict=True):
             if isinstance(shape, TensorShape) and shape.ndims is None:
                 raise ValueError("You must provide `padded_shapes` because the rank of a component is not known")
@@ -306,31 +295,36 @@ class Dataset:
                     f"The padded shape {shape} is not compatible with the shape {leaf.shape} of the corresponding "
                     "input component."
                 )
-        paddings = [None] * len(leaves) if padding_values is None else _like(spec, padding_values)
+        paddings = [None] * len(leaves) if padding_values is None else like(spec, padding_values)
         size = _static(batch_size) if _static(drop_remainder) else None
         made = [
-            TensorSpec(TensorShape([size]).concatenate(_sizes(shape)), leaf.dtype)
+            TensorSpec(TensorShape([size]).concatenate(sizes(shape)), leaf.dtype)
             for shape, leaf in zip(shapes, leaves, strict=True)
         ]
         return _made(
             "PaddedBatchDatasetV2",
             structure.pack(spec, made),
-            None,
+            name,
+            self._options,
             input_dataset=self._variant_tensor,
             batch_size=_int64(batch_size),
-            padded_shapes=[_shape_tensor(shape) for shape in shapes],
-            padding_values=[_padding(value, leaf) for value, leaf in zip(paddings, leaves, strict=True)],
+            padded_shapes=[shape_tensor(shape) for shape in shapes],
+            padding_values=[padding(value, leaf) for value, leaf in zip(paddings, leaves, strict=True)],
             drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
         )
 
-    def unbatch(self) -> Dataset:
+    def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element."""
-        if structure.has_sparse(self._element_spec):
-            raise TypeError("unbatch takes elements without SparseTensors; use tf.sparse functions in a map before it")
-        return self._with("UnbatchDataset", structure.unbatched(self._element_spec))
+        spec, source = self._element_spec, self
+        if structure.has_composite(spec):
+            # Values that lie in variants become the vectors of the variants of their rows first.
+            source = self.map(lambda *parts: tuple(structure.flat_slices(parts if type(spec) is tuple else parts[0])))
+        rows = structure.unbatched(spec)
+        return _made("UnbatchDataset", rows, name, self._options, input_dataset=source._variant_tensor)
 
     def window(
-        self, size: Any, shift: TensorLike | None = None, stride: Any = 1, drop_remainder: Any = False
+        self, size: Any, shift: TensorLike | None = None, stride: Any = 1, drop_remainder: Any = False,
+        name: str | None = None,
     ) -> Dataset:
         """Datasets of `size` elements each, `stride` apart; a new one begins every `shift` elements (`size` if None).
 
@@ -339,6 +333,7 @@ class Dataset:
         return self._with(
             "WindowDataset",
             structure.map_structure(structure.DatasetSpec, self._element_spec),
+            name,
             size=_int64(size),
             shift=_int64(size if shift is None else shift),
             stride=_int64(stride),
@@ -348,8 +343,9 @@ class Dataset:
     # Functions
 
     def map(
-        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None
-    ) -> Dataset:
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
+        synchronous: bool | None = None, use_unbounded_threadpool: bool | None = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
         """The results of `map_func`, a function from an element (a tuple: from its parts) to a structure.
 
         Args:
@@ -358,37 +354,39 @@ class Dataset:
         """
         function, spec = self._traced(map_func, "Dataset_map")
         if num_parallel_calls is None:
-            return self._calling("MapDataset", function, spec, preserve_cardinality=True)
+            return self._calling("MapDataset", function, spec, name=name, preserve_cardinality=True)
         return self._calling(
             "ParallelMapDatasetV2",
             function,
             spec,
+            name=name,
             num_parallel_calls=_int64(num_parallel_calls),
             deterministic=self._order(deterministic),
             preserve_cardinality=True,
         )
 
-    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which `predicate` returns true.
 
         Raises:
           ValueError: it does not give a bool scalar.
         """
-        return self._calling("FilterDataset", self._predicate(predicate, "Dataset_filter"), attr="predicate")
+        function = self._predicate(predicate, "Dataset_filter")
+        return self._calling("FilterDataset", function, attr="predicate", name=name)
 
-    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first for which `predicate` returns false."""
         function = self._predicate(predicate, "Dataset_take_while")
-        return self._calling("TakeWhileDataset", function, attr="predicate")
+        return self._calling("TakeWhileDataset", function, attr="predicate", name=name)
 
-    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 
         Raises:
           TypeError: it does not make a dataset.
         """
         function, spec = self._traced_dataset(map_func, "Dataset_flat_map")
-        return self._calling("FlatMapDataset", function, spec)
+        return self._calling("FlatMapDataset", function, spec, name=name)
 
     def interleave(
         self,
@@ -397,6 +395,7 @@ class Dataset:
         block_length: Any = 1,
         num_parallel_calls: Any = None,
         deterministic: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """`block_length` elements of each of `cycle_length` datasets in turns.
 
@@ -412,11 +411,12 @@ class Dataset:
             "block_length": _int64(block_length),
         }
         if num_parallel_calls is None:
-            return self._calling("InterleaveDataset", function, spec, **lengths)
+            return self._calling("InterleaveDataset", function, spec, name=name, **lengths)
         return self._calling(
             "ParallelInterleaveDatasetV4",
             function,
             spec,
+            name=name,
             **lengths,
             buffer_output_elements=_int64(AUTOTUNE),
             prefetch_input_elements=_int64(AUTOTUNE),
@@ -424,14 +424,14 @@ class Dataset:
             deterministic=self._order(deterministic),
         )
 
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
         """The last state of `reduce_func(state, element)` over one pass, in the structure of `initial_state`."""
         state = structure.converted(initial_state)
         function, spec = _traced(reduce_func, (structure.spec_of(state), self._element_spec), "reduce")
         tensors = structure.flat_tensors(state)
         results = apply_op(
             "ReduceDataset",
-            None,
+            name,
             input_dataset=self._variant_tensor,
             initial_state=tensors,
             other_arguments=list(function.captured),
@@ -452,15 +452,36 @@ class Dataset:
             raise TypeError(f"`transformation_func` must return a Dataset. Got {dataset}.")
         return dataset
 
+    # Older names, and methods that later releases have
+
+    map_with_legacy_function = map
+    filter_with_legacy_function = filter
+    from_sparse_tensor_slices = Maker("dtf.data.sources")
+    random = Maker("dtf.data.sources", "RandomDataset")
+    counter = Maker("dtf.data.grouping", "Counter")
+    choose_from_datasets = Maker("dtf.data.grouping")
+    sample_from_datasets = Maker("dtf.data.grouping")
+    cardinality = Maker("dtf.data.grouping", takes_dataset=True)
+    get_single_element = Maker("dtf.data.grouping", takes_dataset=True)
+    bucket_by_sequence_length = Transformation("dtf.data.grouping")
+    group_by_window = Transformation("dtf.data.grouping")
+    scan = Transformation("dtf.data.grouping")
+    unique = Transformation("dtf.data.grouping")
+    rejection_resample = Transformation("dtf.data.resampling")
+    sparse_batch = Transformation("dtf.data.resampling", "dense_to_sparse_batch")
+    ragged_batch = Transformation("dtf.data.resampling", "dense_to_ragged_batch")
+    ignore_errors = Transformation("dtf.data.experimental")
+    snapshot = Transformation("dtf.data.sources")
+
     # Options and iterators
 
     def options(self) -> Options:
         """The options that were given here and before."""
         return self._options
 
-    def with_options(self, options: Options) -> Dataset:
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """The same elements, made with `options`."""
-        dataset = self._with("OptionsDataset", serialized_options=options._serialized())
+        dataset = self._with("OptionsDataset", name=name, serialized_options=options._serialized())
         dataset._options = self._options.merge(options)
         return dataset
 
@@ -474,17 +495,16 @@ class Dataset:
 
     # Nodes
 
-    def _with(self, op_type: str, spec: Any = None, **arguments: Any) -> Dataset:
+    def _with(self, op_type: str, spec: Any = None, name: str | None = None, **arguments: Any) -> Dataset:
         """The dataset of a node whose first input is this one."""
         spec = self._element_spec if spec is None else spec
-        return _made(op_type, spec, None, self._options, input_dataset=self._variant_tensor, **arguments)
+        return _made(op_type, spec, name, self._options, input_dataset=self._variant_tensor, **arguments)
 
     def _calling(
         self, op_type: str, function: TracedFunction, spec: Any = None, attr: str = "f", **arguments: Any
     ) -> Dataset:
-        return self._with(
-            op_type, spec, other_arguments=list(function.captured), **{attr: function.reference}, **arguments
-        )
+        given: dict[str, Any] = {attr: function.reference, **arguments}
+        return self._with(op_type, spec, other_arguments=list(function.captured), **given)
 
     def _traced(self, function: Callable[..., Any], name: str) -> tuple[TracedFunction, Any]:
         return _traced(function, self._element_spec, name)
@@ -553,44 +573,3 @@ def _int64(value: Any) -> Tensor:
 def _static(value: Any) -> Any:
     """A statically known size or bool, or None."""
     return None if isinstance(value, Tensor) else value
-
-
-def _like(spec: Any, values: Any) -> list[Any]:
-    """A value for each leaf of `spec`; a value alone goes to all of them if they are several."""
-    if structure.is_nested(spec) and not structure.is_nested(values) and not isinstance(values, list):
-        return [values] * len(structure.flatten(spec))
-    return structure._flatten_like(spec, values, "padded_shapes and padding_values")
-
-
-def _padded_shape(shape: Any) -> Any:
-    """A tensor as it is, anything else as a TensorShape, in which -1 is a size that is not known."""
-    if isinstance(shape, Tensor):
-        return shape
-    if isinstance(shape, (list, tuple, np.ndarray)):
-        shape = [None if isinstance(size, (int, np.integer)) and size == -1 else size for size in shape]
-    return as_shape(shape)
-
-
-def _sizes(shape: Any) -> TensorShape:
-    if isinstance(shape, TensorShape):
-        return shape
-    return unknown_shape((shape.shape.as_list() or [0])[0])
-
-
-def _shape_tensor(shape: Any) -> Tensor:
-    if isinstance(shape, TensorShape):
-        return convert_to_tensor([-1 if size is None else size for size in shape.as_list()], dtypes.int64)
-    return shape
-
-
-def _padding(value: Any, leaf: Any) -> Tensor:
-    if value is None:
-        value = "" if leaf.dtype == dtypes.string else np.zeros((), leaf.dtype.as_numpy_dtype)
-    converted = convert_to_tensor(value, None if isinstance(value, Tensor) else leaf.dtype)
-    if converted.dtype.base_dtype != leaf.dtype:
-        raise TypeError(
-            f"Padding value tensor ({converted}) must have type {leaf.dtype.name}: it does not match the type of the "
-            f"component, {leaf}."
-        )
-    return converted
-

@@ -20,9 +20,7 @@ __all__ = ["FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"]
 _BUFFER_BYTES = 256 * 1024
 
 
-def TFRecordDataset(
-    filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
-) -> Dataset:
+class TFRecordDataset(Dataset):
     """The records of TFRecord files, one file after the other, as string scalars.
 
     Args:
@@ -30,69 +28,76 @@ def TFRecordDataset(
       compression_type: "" or None, "ZLIB" or "GZIP".
       buffer_size: accepted for TensorFlow's sake.
       num_parallel_reads: how many files to read at the same time, in turns.
+      name: for TensorFlow's sake.
 
     Raises (when it is iterated):
       NotFoundError: a file does not exist.
       DataLossError: a record is corrupt, or cut off.
     """
-    compression, buffer = _string(compression_type), _size(buffer_size)
 
-    def read_one_file(filename: Tensor) -> Dataset:
-        return _made(
-            "TFRecordDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
-        )
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
+        compression, buffer = _string(compression_type), _size(buffer_size)
 
-    return _records(filenames, read_one_file, num_parallel_reads)
+        def read_one_file(filename: Tensor) -> Dataset:
+            return _made(
+                "TFRecordDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
+            )
+
+        super().__init__(_records(filenames, read_one_file, num_parallel_reads)._variant_tensor, _RECORD)
 
 
-def TextLineDataset(
-    filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
-) -> Dataset:
+class TextLineDataset(Dataset):
     """The lines of text files without their ends, as string scalars. Arguments and errors as `TFRecordDataset`."""
-    compression, buffer = _string(compression_type), _size(buffer_size)
 
-    def read_one_file(filename: Tensor) -> Dataset:
-        return _made(
-            "TextLineDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
-        )
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
+        compression, buffer = _string(compression_type), _size(buffer_size)
 
-    return _records(filenames, read_one_file, num_parallel_reads)
+        def read_one_file(filename: Tensor) -> Dataset:
+            return _made(
+                "TextLineDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
+            )
+
+        super().__init__(_records(filenames, read_one_file, num_parallel_reads)._variant_tensor, _RECORD)
 
 
-def FixedLengthRecordDataset(
-    filenames: Any,
-    record_bytes: Any,
-    header_bytes: Any = None,
-    footer_bytes: Any = None,
-    buffer_size: Any = None,
-    compression_type: Any = None,
-    num_parallel_reads: Any = None,
-) -> Dataset:
+class FixedLengthRecordDataset(Dataset):
     """Records of `record_bytes` bytes between a header and a footer of each file, as string scalars.
 
     Raises (when it is iterated):
       InvalidArgumentError: the records do not fill a file.
       NotFoundError: a file does not exist.
     """
-    sizes = {
-        "header_bytes": _int64(header_bytes or 0),
-        "record_bytes": _int64(record_bytes),
-        "footer_bytes": _int64(footer_bytes or 0),
-    }
-    compression, buffer = _string(compression_type), _size(buffer_size)
 
-    def read_one_file(filename: Tensor) -> Dataset:
-        return _made(
-            "FixedLengthRecordDatasetV2",
-            _RECORD,
-            None,
-            filenames=filename,
-            **sizes,
-            buffer_size=buffer,
-            compression_type=compression,
-        )
+    def __init__(
+        self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None,
+        buffer_size: Any = None, compression_type: Any = None, num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
+        sizes = {
+            "header_bytes": _int64(0 if header_bytes is None else header_bytes),
+            "record_bytes": _int64(record_bytes),
+            "footer_bytes": _int64(0 if footer_bytes is None else footer_bytes),
+        }
+        compression, buffer = _string(compression_type), _size(buffer_size)
 
-    return _records(filenames, read_one_file, num_parallel_reads)
+        def read_one_file(filename: Tensor) -> Dataset:
+            return _made(
+                "FixedLengthRecordDatasetV2",
+                _RECORD,
+                None,
+                filenames=filename,
+                **sizes,
+                buffer_size=buffer,
+                compression_type=compression,
+            )
+
+        super().__init__(_records(filenames, read_one_file, num_parallel_reads)._variant_tensor, _RECORD)
 
 
 _RECORD = TensorSpec([], dtypes.string)

@@ -111,7 +111,7 @@ class _Passes:
         if isinstance(value, list):
             value = tuple(value) if structure.is_nested(self._spec) else value
         try:
-            leaves = structure._flatten_like(self._spec, value, "the generator's element")
+            leaves = structure.flatten_like(self._spec, value, "the generator's element")
         except TypeError:
             raise TypeError(
                 "`generator` yielded an element that did not match the expected structure. The expected structure was "

@@ -6,6 +6,7 @@ from dtf.build.gradients import not_differentiable
 
 not_differentiable(
     *(
+        "AssertCardinalityDataset DatasetToTFRecord RandomDataset SparseTensorSliceDataset SqlDataset "
         "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DeserializeIterator FilterDataset "
         "FinalizeDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset GeneratorDataset "
         "IgnoreErrorsDataset InterleaveDataset Iterator IteratorFromStringHandle IteratorFromStringHandleV2 "

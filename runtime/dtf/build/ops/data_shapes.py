@@ -5,13 +5,15 @@ from __future__ import annotations
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unknown
 
 shape_rule(
-    "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "DatasetCardinality",
+    "AssertCardinalityDataset", "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset",
+    "DatasetCardinality",
     "DirectedInterleaveDataset", "FilterDataset", "FinalizeDataset", "GroupByWindowDataset", "UniqueDataset",
     "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", "FlatMapDataset", "GeneratorDataset",
     "IgnoreErrorsDataset", "InterleaveDataset", "LegacyParallelInterleaveDatasetV2", "MapAndBatchDataset", "MapDataset",
     "ModelDataset", "OptimizeDataset", "OptionsDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2",
     "ParallelInterleaveDataset", "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
-    "ParallelInterleaveDatasetV4", "ParallelMapDataset", "ParallelMapDatasetV2", "PrefetchDataset", "RangeDataset",
+    "ParallelInterleaveDatasetV4", "ParallelMapDataset", "ParallelMapDatasetV2", "PrefetchDataset", "RandomDataset",
+    "RangeDataset", "SparseTensorSliceDataset", "SqlDataset",
     "RepeatDataset", "RewriteDataset", "ScanDataset", "ShardDataset", "ShuffleAndRepeatDataset", "ShuffleDataset",
     "SkipDataset", "TFRecordDataset", "TakeDataset", "TakeWhileDataset", "TensorDataset", "TensorSliceDataset",
     "TextLineDataset", "UnbatchDataset", "WindowDataset", "ZipDataset",
@@ -19,7 +21,7 @@ shape_rule(
     "IteratorToStringHandle", "IteratorV2", "OneShotIterator",
 )(scalar)  # fmt: skip
 
-shape_rule("DeserializeIterator", "MakeIterator")(no_outputs)
+shape_rule("DatasetToTFRecord", "DeserializeIterator", "MakeIterator")(no_outputs)
 shape_rule("SerializeIterator")(unknown)  # TensorFlow's are vectors
 
 

@@ -1,8 +1,9 @@
 """The structures of datasets' elements, and the flat tensors that carry them.
 
-An element is a tensor, a SparseTensor, a dataset, or a tuple or dictionary of elements; a list is a tensor. The *spec*
-of an element has the same structure, with a TensorSpec, SparseTensorSpec or DatasetSpec for each value. In a pipeline
-an element is a flat list of tensors: a SparseTensor is one variant vector of three, a dataset one variant scalar.
+An element is a tensor, a SparseTensor, a RaggedTensor, a dataset, or a tuple or dictionary of elements; a list is a
+tensor. The *spec* of an element has the same structure, with a TensorSpec, SparseTensorSpec, RaggedTensorSpec or
+DatasetSpec for each value. In a pipeline an element is a flat list of tensors: a SparseTensor is one variant vector of
+three, a RaggedTensor and a dataset one variant scalar.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dtf.build.apply import apply_op
+from dtf.build.composite import Composite
 from dtf.build.conversion import convert_to_tensor
+from dtf.build.ragged_value import RaggedTensorValue
 from dtf.build.sparse import SparseTensor, SparseTensorValue
 from dtf.build.tensor import Tensor
-from dtf.build.tensor_spec import SparseTensorSpec, TensorSpec
+from dtf.build.tensor_spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
 from dtf.wire.tensor_shape import TensorShape
@@ -24,7 +27,8 @@ _Kind = TypeVar("_Kind")
 
 __all__ = [
     "DatasetSpec", "batched", "converted", "dataset_class", "flat_shapes", "flat_slices", "flat_tensors", "flat_types",
-    "has_sparse", "legacy", "map_structure", "merged", "packed", "spec_of", "spec_of_legacy", "unbatched",
+    "flatten_like", "has_composite", "legacy", "map_structure", "merged", "packed", "spec_of", "spec_of_legacy",
+    "unbatched",
 ]  # fmt: skip
 
 
@@ -108,11 +112,19 @@ def converted(value: Any) -> Any:
 
 
 def _converted_leaf(value: Any) -> Any:
-    if isinstance(value, SparseTensor) or _is_dataset(value):
+    if isinstance(value, SparseTensor) or _is_ragged(value) or _is_dataset(value):
         return value
+    if isinstance(value, RaggedTensorValue):
+        from dtf.build.ops.ragged_functions import RaggedTensor
+
+        return RaggedTensor.from_nested_row_splits(value.flat_values, value.nested_row_splits, validate=False)
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)
     return convert_to_tensor(value)
+
+
+def _is_ragged(value: Any) -> bool:
+    return isinstance(value, Composite) and hasattr(value, "nested_row_splits")
 
 
 def _is_dataset(value: Any) -> bool:
@@ -129,6 +141,8 @@ def _leaf_spec(value: Any) -> Any:
         return SparseTensorSpec(value.get_shape(), value.dtype)
     if _is_dataset(value):
         return DatasetSpec(value.element_spec)
+    if _is_ragged(value):
+        return RaggedTensorSpec(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
     return TensorSpec(value.shape, value.dtype.base_dtype)
 
 
@@ -152,20 +166,30 @@ def _flat_leaf(leaf: Any, serialize: str) -> Tensor:
             sparse_shape=leaf.dense_shape,
             out_type=dtypes.variant,
         )
+    if _is_ragged(leaf):
+        return apply_op(
+            "RaggedTensorToVariant",
+            None,
+            rt_nested_splits=list(leaf.nested_row_splits),
+            rt_dense_values=leaf.flat_values,
+            batched_input=serialize == "SerializeManySparse",
+        )
     return leaf._variant_tensor if _is_dataset(leaf) else leaf
 
 
 # -- from specs
 
+_IN_VARIANTS = (SparseTensorSpec, RaggedTensorSpec)
+
 
 def flat_types(spec: Any) -> list[DType]:
     """The dtypes of the flat tensors."""
-    return [dtypes.variant if isinstance(leaf, SparseTensorSpec) else leaf.dtype for leaf in flatten(spec)]
+    return [dtypes.variant if isinstance(leaf, _IN_VARIANTS) else leaf.dtype for leaf in flatten(spec)]
 
 
 def flat_shapes(spec: Any) -> list[TensorShape]:
     """Their static shapes."""
-    return [TensorShape(None) if isinstance(leaf, SparseTensorSpec) else leaf.shape for leaf in flatten(spec)]
+    return [TensorShape(None) if isinstance(leaf, _IN_VARIANTS) else leaf.shape for leaf in flatten(spec)]
 
 
 def packed(spec: Any, tensors: Sequence[Tensor]) -> Any:
@@ -177,6 +201,8 @@ def packed(spec: Any, tensors: Sequence[Tensor]) -> Any:
             indices.set_shape([None, leaf.shape.ndims])
             shape.set_shape([leaf.shape.ndims])
             leaves.append(SparseTensor(indices, values, shape))
+        elif isinstance(leaf, RaggedTensorSpec):
+            leaves.append(_ragged(leaf, tensor))
         elif isinstance(leaf, DatasetSpec):
             leaves.append(_dataset_class(tensor, leaf.element_spec))
         else:
@@ -185,9 +211,43 @@ def packed(spec: Any, tensors: Sequence[Tensor]) -> Any:
     return pack(spec, leaves)
 
 
-def has_sparse(spec: Any) -> bool:
-    """Whether there is a SparseTensor in it."""
-    return any(isinstance(leaf, SparseTensorSpec) for leaf in flatten(spec))
+def _ragged(spec: RaggedTensorSpec, tensor: Tensor) -> Any:
+    """The RaggedTensor in a variant tensor, or in the rows of one; a Tensor without ragged dimensions."""
+    from dtf.build.ops.ragged_functions import RaggedTensor
+
+    splits, values = apply_op(
+        "RaggedTensorFromVariant",
+        None,
+        encoded_ragged=tensor,
+        input_ragged_rank=-1,
+        output_ragged_rank=spec.ragged_rank,
+        Tvalues=spec.dtype,
+        Tsplits=spec.row_splits_dtype,
+    )
+    if spec.shape.ndims is not None:
+        values.set_shape(TensorShape([None]).concatenate(spec.shape[spec.ragged_rank + 1 :]))
+        if not spec.ragged_rank:
+            values.set_shape(spec.shape)
+    if not spec.ragged_rank:
+        return values
+    splits = splits if isinstance(splits, list) else [splits]
+    rows = spec.shape.as_list()[0] if spec.shape.ndims is not None else None
+    if rows is not None:
+        splits[0].set_shape([rows + 1])
+    return RaggedTensor.from_nested_row_splits(values, splits, validate=False)
+
+
+def has_composite(spec: Any) -> bool:
+    """Whether there is a SparseTensor or a RaggedTensor in it."""
+    return any(isinstance(leaf, _IN_VARIANTS) for leaf in flatten(spec))
+
+
+def _of_shape(leaf: Any, shape: TensorShape, more_dimensions: int = 0) -> Any:
+    """The spec of a leaf, with another shape and as many ragged dimensions more."""
+    if isinstance(leaf, RaggedTensorSpec):
+        rank = leaf.ragged_rank + more_dimensions
+        return RaggedTensorSpec(shape, leaf.dtype, max(0, rank), leaf.row_splits_dtype)
+    return type(leaf)(shape, leaf.dtype)
 
 
 def batched(spec: Any, size: int | None) -> Any:
@@ -195,7 +255,7 @@ def batched(spec: Any, size: int | None) -> Any:
 
     def leaf(each: Any) -> Any:
         shape = TensorShape([size]).concatenate(each.shape)
-        return (SparseTensorSpec if isinstance(each, SparseTensorSpec) else TensorSpec)(shape, each.dtype)
+        return _of_shape(each, shape, 1) if isinstance(each, _IN_VARIANTS) else TensorSpec(shape, each.dtype)
 
     return map_structure(leaf, spec)
 
@@ -211,7 +271,7 @@ def unbatched(spec: Any) -> Any:
         if each.shape.ndims == 0:
             raise ValueError("Cannot unbatch an input with scalar components.")
         shape = each.shape[1:] if each.shape.ndims is not None else TensorShape(None)
-        return type(each)(shape, each.dtype)
+        return _of_shape(each, shape, -1)
 
     return map_structure(leaf, spec)
 
@@ -231,7 +291,7 @@ def merged(first: Any, second: Any) -> Any:
         if isinstance(one, DatasetSpec):
             leaves.append(one)
         else:
-            leaves.append(type(one)(one.shape.most_specific_compatible_shape(other.shape), one.dtype))
+            leaves.append(_of_shape(one, one.shape.most_specific_compatible_shape(other.shape)))
     return pack(first, leaves)
 
 
@@ -261,12 +321,12 @@ def spec_of_legacy(types: Any, shapes: Any = None, classes: Any = None) -> Any:
     flat_shape: list[Any] = [None] * len(leaves)
     flat_class: list[Any] = [Tensor] * len(leaves)
     if shapes is not None:
-        flat_shape = _flatten_like(types, shapes, "output_shapes")
+        flat_shape = flatten_like(types, shapes, "output_shapes")
     if classes is not None:
-        flat_class = _flatten_like(types, classes, "output_classes")
+        flat_class = flatten_like(types, classes, "output_classes")
     specs = [
         kind
-        if isinstance(kind, DatasetSpec)
+        if isinstance(kind, DatasetSpec | RaggedTensorSpec)
         else SparseTensorSpec(shape, dtype)
         if kind is SparseTensor
         else TensorSpec(shape, dtype)
@@ -275,7 +335,7 @@ def spec_of_legacy(types: Any, shapes: Any = None, classes: Any = None) -> Any:
     return pack(types, specs)
 
 
-def _flatten_like(structure: Any, values: Any, name: str) -> list[Any]:
+def flatten_like(structure: Any, values: Any, name: str) -> list[Any]:
     """The leaves of `values` at the places of the leaves of `structure`; shapes may be tuples themselves."""
     if not is_nested(structure):
         return [values]
@@ -287,4 +347,4 @@ def _flatten_like(structure: Any, values: Any, name: str) -> list[Any]:
         if not isinstance(values, tuple | list) or len(values) != len(structure):
             raise TypeError(f"`{name}` must have the structure of `output_types`: {values} and {structure}")
         pairs = list(zip(structure, values, strict=True))
-    return [leaf for child, value in pairs for leaf in _flatten_like(child, value, name)]
+    return [leaf for child, value in pairs for leaf in flatten_like(child, value, name)]

@@ -44,3 +44,19 @@ def _(op: Operation) -> list[TensorShape]:
 @shape_rule("RaggedFillEmptyRowsGrad")
 def _(op: Operation) -> list[TensorShape]:
     return [op.inputs[0].shape.with_rank(1), TensorShape([])]
+
+
+@shape_rule("RaggedTensorToVariant")
+def _(op: Operation) -> list[TensorShape]:
+    if not op.get_attr("batched_input"):
+        return [TensorShape([])]
+    first = op.inputs[0].shape
+    rows = None if first.ndims is None else first.with_rank_at_least(1).as_list()[0]
+    if rows is not None and op.get_attr("RAGGED_RANK"):
+        rows -= 1
+    return [TensorShape([rows])]
+
+
+@shape_rule("RaggedTensorFromVariant")
+def _(op: Operation) -> list[TensorShape]:
+    return [*[_VECTOR] * (len(op.outputs) - 1), TensorShape(None)]

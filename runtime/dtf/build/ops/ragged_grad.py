@@ -12,7 +12,7 @@ from dtf.build.ops.reductions import reduce_sum
 from dtf.build.ops.segment import unsorted_segment_sum
 from dtf.build.tensor import Operation, Tensor
 
-not_differentiable("RaggedFillEmptyRowsGrad", "RaggedRange")
+not_differentiable("RaggedFillEmptyRowsGrad", "RaggedRange", "RaggedTensorFromVariant", "RaggedTensorToVariant")
 
 
 @gradient("RaggedFillEmptyRows")

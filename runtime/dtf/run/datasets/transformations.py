@@ -364,3 +364,41 @@ class _Ignoring(Elements):
                     logging.getLogger("dtf").warning("Element skipped: %s", error.message)
 
 
+
+
+def counted(dataset: Dataset, count: int) -> Dataset:
+    """The same elements; a pass with another number of them ends in an error."""
+    return Dataset("AssertCardinalityDataset", lambda scope: _Counted(dataset.start(scope), count), count)
+
+
+class _Counted(Elements):
+    def __init__(self, source: Elements, count: int) -> None:
+        self.inputs = [source]
+        self._source, self._count = source, count
+        self._seen = 0
+
+    def __next__(self) -> Element:
+        try:
+            element = next(self._source)
+        except StopIteration:
+            if self._seen != self._count:
+                expected = "an infinite number of" if self._count == INFINITE else f"{self._count}"
+                raise errors.FailedPreconditionError.of(
+                    f"Input dataset was expected to contain {expected} elements but contained only {self._seen} "
+                    "elements."
+                ) from None
+            raise
+        self._seen += 1
+        if self._count >= 0 and self._seen > self._count:
+            raise errors.FailedPreconditionError.of(
+                f"Input dataset was expected to contain {self._count} elements but contained at least {self._seen} "
+                "elements."
+            )
+        return element
+
+    def save(self) -> Position:
+        return [self._seen, self._source.save()]
+
+    def restore(self, state: Position) -> None:
+        self._seen = state[0]
+        self._source.restore(state[1])

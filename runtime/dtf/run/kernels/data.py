@@ -386,7 +386,7 @@ def _(_node: KernelNode) -> Function:
 
 @kernel("DatasetToSingleElement", asynchronous=True)
 def _(_node: KernelNode) -> Function:
-    return lambda step, done, dataset: _in_a_thread(
+    return lambda step, done, dataset: in_a_thread(
         step, done, "DatasetToSingleElement", lambda scope: functions.single(dataset_of(dataset), scope)
     )
 
@@ -397,7 +397,7 @@ def _(node: KernelNode) -> Function:
 
     def reduce(step: StepContext, done: Done[Outputs], dataset: Array, *rest: Array) -> None:
         reducer = DatasetFunction(body, rest[count:])
-        _in_a_thread(
+        in_a_thread(
             step,
             done,
             "ReduceDataset",
@@ -407,7 +407,7 @@ def _(node: KernelNode) -> Function:
     return reduce
 
 
-def _in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable[[Scope], Element]) -> None:
+def in_a_thread(step: StepContext, done: Done[Outputs], op: str, work: Callable[[Scope], Element]) -> None:
     """Passes what work(scope) returns or raises to `done`."""
     scope = Scope.of_step(step)
     token = step.cancellation.register(scope.close)

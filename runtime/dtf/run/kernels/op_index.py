@@ -73,6 +73,9 @@ OPS = {
         IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator
         SerializeIterator
     """,
+    "data_sources": """
+        AssertCardinalityDataset DatasetToTFRecord RandomDataset SparseTensorSliceDataset SqlDataset
+    """,
     "debug": """
         CheckNumericsV2 Copy CopyHost DebugGradientIdentity DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount
     """,
@@ -177,6 +180,9 @@ OPS = {
     """,
     "ragged": """
         RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse RaggedTensorToTensor
+    """,
+    "ragged_variants": """
+        RaggedTensorFromVariant RaggedTensorToVariant
     """,
     "random": """
         Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoisson RandomPoissonV2 RandomShuffle
