@@ -146,7 +146,7 @@ def maybe_batch_join(
     queue = _fifo(
         "batch_join", batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name
     )
-    return _batches(queue, tensors_list, keep_input, name)
+    return _batches(queue, _lists(tensors_list), keep_input, name)
 
 
 def shuffle_batch(
@@ -229,7 +229,7 @@ def maybe_shuffle_batch_join(
         "shuffle_batch_join", batch_size, capacity, min_after_dequeue, seed, enqueue_many, shapes,
         allow_smaller_final_batch, shared_name,
     )  # fmt: skip
-    return _batches(queue, tensors_list, keep_input, name)
+    return _batches(queue, _lists(tensors_list), keep_input, name)
 
 
 def _fifo(
@@ -314,6 +314,14 @@ def _batches(wanted: _Queue, sources: Sequence[Any], keep_input: Any, name: str 
         taken = take(wanted.batch_size, name=scope)
         restored = maps.restored(taken if isinstance(taken, list | tuple) else [taken])
     return _like(sources[0], restored)
+
+
+def _lists(tensors_list: Any) -> Any:
+    """The sources of a join: each must be a list or a dict, so that a tensor by itself is refused as not iterable."""
+    if isinstance(tensors_list, list | tuple):
+        for tensors in tensors_list:
+            iter(tensors)
+    return tensors_list
 
 
 def _check_defined(shapes: Sequence[TensorShape]) -> None:
