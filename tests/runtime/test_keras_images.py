@@ -98,6 +98,13 @@ def test_images_of_folders_are_classes(tmp_path, capsys):
     assert images.shape == (6, 256, 256, 1) and set(labels) == {0, 1}
 
 
+def test_a_folder_without_images_gives_batches_without_images(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    batches = image.ImageDataGenerator().flow_from_directory(str(tmp_path), target_size=(4, 4), class_mode=None)
+    assert len(batches) == 0 and len(next(batches)) == 0
+    assert "Found 0 images belonging to 1 classes." in capsys.readouterr().out
+
+
 def test_a_model_trains_on_a_generator():
     with tf.Graph().as_default():
         flatten = tf.keras.layers.Flatten(input_shape=(6, 5, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import dtf as tf
 from tests.runtime.op_cases import RECORDED, Case, Vary
@@ -49,6 +50,12 @@ def empty_images_have_empty_results_at_once() -> None:
     assert [value.shape for value in values] == [(0, 10_000, 10_000, 0)] * 2 + [images.shape] * 2
 
 
+def a_ratio_below_one_is_refused_in_words() -> None:
+    for ratio in (0.0, 0.5, float("nan"), float("inf")):
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="pooling_ratio cannot be smaller than 1"):
+            tf.nn.fractional_max_pool(IMAGES, [1.0, ratio, 2.0, 1.0])
+
+
 def cases():
     for overlapping in (False, True):
         name, attrs = "overlapping" if overlapping else "", {"overlapping": overlapping}
@@ -67,6 +74,7 @@ def cases():
         yield Case("FractionalMaxPoolGrad", [IMAGES, outputs, grads, *PLACES], attrs, RECORDED, name=name, vary=FIXED)
     yield Case("FractionalMaxPool", run=borders_are_drawn_within_the_image, name="drawn")
     yield Case("FractionalMaxPoolGrad", run=empty_images_have_empty_results_at_once, name="empty")
+    yield Case("FractionalMaxPool", run=a_ratio_below_one_is_refused_in_words, name="refused")
 
 
 CASES = list(cases())

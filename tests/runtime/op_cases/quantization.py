@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dtf as tf
 from tests.runtime.op_cases import Case
@@ -115,4 +116,25 @@ def products():
     yield Case("QuantizedBiasAdd", run=check(bias, [[128, -768]], -width, width))
 
 
-CASES = [*quantizing(), *activations(), *shapes(), *products()]
+def refused():
+    images, kernel = np.zeros((1, 4, 4, 1), np.uint8), np.zeros((2, 2, 1, 1), np.uint8)
+    pool = lambda ksize, strides: tf.nn.quantized_max_pool(  # noqa: E731
+        quantized(images), 0.0, 1.0, ksize, strides, "VALID"
+    )
+    convolve = lambda strides: tf.nn.quantized_conv2d(  # noqa: E731
+        quantized(images), quantized(kernel), 0.0, 1.0, 0.0, 1.0, strides, "VALID"
+    )
+    join = lambda axis, value: tf.quantized_concat(axis, [quantized(value)] * 2, [0.0] * 2, [1.0] * 2)  # noqa: E731
+    for make, words in (
+        (lambda: pool([1, 2, 2, 1], [1, 0, 1, 1]), "strides must be 4 positive numbers"),
+        (lambda: pool([1, 2], [1, 1, 1, 1]), "ksize must be 4 positive numbers"),
+        (lambda: pool([1, 9, 9, 1], [1, 1, 1, 1]), "Negative dimension size caused by subtracting 9 from 4"),
+        (lambda: convolve([1, 1]), "strides must be 4 positive numbers"),
+        (lambda: join(7, [1]), "concat_dim 7 is not in the range"),
+        (lambda: join(0, 1), "concat_dim 0 is not in the range"),
+    ):
+        with tf.Graph().as_default(), pytest.raises(ValueError, match=words):
+            make()
+
+
+CASES = [*quantizing(), *activations(), *shapes(), *products(), Case("QuantizedMaxPool", run=refused, name="refused")]

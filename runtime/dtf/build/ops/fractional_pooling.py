@@ -63,6 +63,9 @@ def _(op: Operation) -> list[TensorShape]:
     ratios = op.get_attr("pooling_ratio")
     if len(ratios) != 4:
         raise ValueError("pooling_ratio field must specify 4 dimensions")
+    for ratio in ratios:
+        if not 1 <= ratio < np.inf:
+            raise ValueError(f"pooling_ratio cannot be smaller than 1 or infinite, got: {ratio}")
     sizes = [
         None if size is None else int(np.floor(size / np.float32(ratio)))
         for size, ratio in zip(shape.as_list() if shape.ndims else [None] * 4, ratios, strict=True)

@@ -15,6 +15,7 @@ from dtf.build.shape_rules import shape_rule, unchanged
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
+from dtf.wire.window_shapes import window_extent
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike, TensorLike
@@ -167,7 +168,10 @@ def _(op: Operation) -> list[TensorShape]:
     known = [each for each in parts if each.ndims is not None]
     if not known or axis is None:
         return [TensorShape([None] * len(known[0])) if known else TensorShape(None), _SCALAR, _SCALAR]
-    at = int(axis) % len(known[0])
+    rank = len(known[0])
+    if not -rank <= int(axis) < rank:
+        raise ValueError(f"concat_dim {int(axis)} is not in the range [{-rank}, {rank})")
+    at = int(axis) % rank
     sizes = TensorShape(None)
     for each in known:
         sizes = sizes.merge_with([*each.as_list()[:at], None, *each.as_list()[at + 1 :]])
@@ -188,26 +192,31 @@ def _(op: Operation) -> list[TensorShape]:
 @shape_rule("QuantizedMaxPool", "QuantizedAvgPool")
 def _(op: Operation) -> list[TensorShape]:
     shape = op.inputs[0].shape.with_rank(4).as_list()
-    same = op.get_attr("padding") in ("SAME", b"SAME")
-    windows, strides = op.get_attr("ksize"), op.get_attr("strides")
-    sizes = [
-        None if size is None else -(-size // stride) if same else (size - window) // stride + 1
-        for size, window, stride in zip(shape[1:3], windows[1:3], strides[1:3], strict=True)
-    ]
+    windows, strides = _of_images(op, "ksize"), _of_images(op, "strides")
+    sizes = [_count(op, shape[at], windows[at], strides[at]) for at in (1, 2)]
     return [TensorShape([shape[0], *sizes, shape[3]]), _SCALAR, _SCALAR]
+
+
+def _of_images(op: Operation, attr: str) -> list[int]:
+    """An attribute with a number for each dimension of images. Raises ValueError."""
+    numbers = list(op.get_attr(attr))
+    if len(numbers) != 4 or min(numbers) < 1:
+        raise ValueError(f"{attr} must be 4 positive numbers, got {numbers}")
+    return numbers
+
+
+def _count(op: Operation, size: int | None, window: int | None, stride: int, dilation: int = 1) -> int | None:
+    """How many windows there are along a dimension; None: not known."""
+    padding = op.get_attr("padding")
+    if size is None or window is None:
+        return None
+    name = padding.decode() if isinstance(padding, bytes) else padding
+    return window_extent(size, window, stride, name, dilation).output
 
 
 @shape_rule("QuantizedConv2D")
 def _(op: Operation) -> list[TensorShape]:
     images, filters = op.inputs[0].shape.with_rank(4).as_list(), op.inputs[1].shape.with_rank(4).as_list()
-    same = op.get_attr("padding") in ("SAME", b"SAME")
-    strides, dilations = op.get_attr("strides"), op.get_attr("dilations")
-    sizes: list[int | None] = []
-    for at in (1, 2):
-        size, window = images[at], filters[at - 1]
-        if size is None or window is None:
-            sizes.append(None)
-            continue
-        wide = (window - 1) * dilations[at] + 1
-        sizes.append(-(-size // strides[at]) if same else (size - wide) // strides[at] + 1)
+    strides, dilations = _of_images(op, "strides"), _of_images(op, "dilations")
+    sizes = [_count(op, images[at], filters[at - 1], strides[at], dilations[at]) for at in (1, 2)]
     return [TensorShape([images[0], *sizes, filters[3]]), _SCALAR, _SCALAR]

@@ -46,8 +46,13 @@ class ImageDataGenerator:
       zoom_range: a part z for [1 - z, 1 + z], or the two factors.
       channel_shift_range: added to each channel, up to this.
       fill_mode, cval: for points outside: "nearest", "reflect", "wrap", or "constant" with the value.
-      rescale: a factor of all values. `preprocessing_function`: called before it with each image.
+      horizontal_flip, vertical_flip: whether every second image, by chance, is flipped.
+      rescale: a factor of all values.
+      preprocessing_function: called with each image, before `rescale`.
+      data_format: must be "channels_last" or None.
       validation_split: the part for `subset="validation"`.
+      interpolation_order: 0: the nearest pixel; else between four pixels.
+      dtype: of the batches; float32 if None.
 
     Raises:
       ValueError: a range of another kind, or a part that is not between 0 and 1.
@@ -243,7 +248,7 @@ class Iterator(utils.Sequence):
                 np.random.seed(self.seed + self.total_batches_seen)
             if self.batch_index == 0:
                 self._set_order()
-            start = self.batch_index * self.batch_size % self.n
+            start = self.batch_index * self.batch_size % max(1, self.n)
             self.batch_index = self.batch_index + 1 if self.n > start + self.batch_size else 0
             self.total_batches_seen += 1
             chosen = self.index_array[start : start + self.batch_size]

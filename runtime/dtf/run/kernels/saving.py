@@ -37,7 +37,7 @@ from dtf.wire.tensor_slices import parse_slice_spec
 from dtf.wire.unfinished import remove_abandoned
 
 _KEPT_PART = 0.25
-"""How much of what is saved its snapshots may keep besides."""
+"""The snapshots of a save may keep this part of the saved bytes in memory."""
 _KEPT_BYTES_MIN = 1 << 24
 _ROWS_PART = 0.5
 """Where more rows have changed than this part of a table, an increment has all of it."""

@@ -207,6 +207,8 @@ class MasterSession:
                 result = self._run_durably(found.signature, named, found.options, found.timeout_s, cancellation)
             except errors.OpError as error:
                 done(error=error)
+            except Exception as error:  # the caller waits for an answer
+                done(error=errors.InternalError.of(f"{type(error).__name__}: {error}"))
             else:
                 done(result)
 

@@ -16,7 +16,7 @@ from dtf.run.value_types import Array
 __all__ = ["TouchedRows", "record_of"]
 
 _RECORDS_MAX = 4
-"""Of one variable: those of Savers that are gone end."""
+"""How many records one variable has at most. The oldest ends first: its Saver may be gone."""
 
 
 class TouchedRows:
@@ -38,7 +38,7 @@ class TouchedRows:
         variable.watch(self)
 
     def rows(self) -> np.ndarray | None:
-        """The indices of the rows, in order; None where more than rows have changed."""
+        """The indices of the rows, in order; None where an update did not say which rows it changed."""
         return None if self._touched is None else np.flatnonzero(self._touched)
 
     def end(self) -> None:
