@@ -49,3 +49,36 @@ def test_declarations_that_do_not_fit_the_function_are_refused():
         Defun(tf.float32, tf.float32)(lambda x: x)
     with pytest.raises(ValueError, match="argument defaults"):
         Defun(tf.float32)(lambda x=1: x)
+
+
+def test_a_function_is_declared_before_it_is_defined():
+    declared = Declare("Later", [("x", tf.float32)], [("y", tf.float32)])
+    caller = Defun(tf.float32)(lambda x: declared(x) + 1)
+    later = Defun(tf.float32, func_name="Later", out_names=["y"])(lambda x: x * x)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        later.add_to_graph(graph)
+        assert session.run([declared(3.0), caller(3.0)]) == [9, 10]
+
+
+def test_two_functions_of_one_name_are_refused_unless_they_are_equal():
+    first, same, other = (
+        Defun(tf.float32, func_name="Name")(body) for body in (lambda x: x, lambda x: x, lambda x: x + 1)
+    )
+    with tf.Graph().as_default() as graph:
+        first(1.0)
+        same(1.0)
+        assert len(graph.as_graph_def().library.function) == 1
+        with pytest.raises(tf.errors.InvalidArgumentError, match="different function with the same name"):
+            other(1.0)
+
+
+def test_variables_of_a_body_belong_to_the_graph_around_it():
+    @Defun(tf.float32)
+    def times(x):
+        return x * tf.get_variable("w", initializer=2.0, use_resource=True)
+
+    with tf.Graph().as_default(), tf.Session() as session, tf.variable_scope("scope"):
+        y = times(3.0)
+        assert [each.name for each in tf.global_variables()] == ["scope/w:0"]
+        session.run(tf.global_variables_initializer())
+        assert session.run(y) == 6

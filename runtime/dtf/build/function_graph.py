@@ -19,7 +19,7 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph, Operation, Tensor
-from dtf.wire import opdef
+from dtf.wire import errors, opdef
 from dtf.wire.dtypes import DType
 from dtf.wire.pb import attr_value_pb2, function_pb2
 from dtf.wire.tensor_shape import TensorShape
@@ -71,6 +71,7 @@ def trace(
     argument_names: Sequence[str] | None = None,
     exact_name: bool = False,
     result_names: Sequence[str] | None = None,
+    name_of: Callable[[function_pb2.FunctionDef], str] | None = None,
 ) -> TracedFunction:
     """Runs `function` once with placeholders and adds what it builds to the default graph's library.
 
@@ -83,8 +84,11 @@ def trace(
       argument_names: the names of the arguments in the library.
       exact_name: whether the function's name is `name` itself.
       result_names: the names of the results in the library; result_0 and so on by default.
+      name_of: makes the name, in place of `name`, from the definition without one; a function that the library has
+        already under that name, and that is equal, is used again.
 
     Raises:
+      InvalidArgumentError: with `name_of`, the library has another function of that name.
       ValueError: with `by_value`, a captured tensor comes from a node with state, or from a placeholder.
       Any error of the function.
     """
@@ -97,8 +101,18 @@ def trace(
         flat = results_of(structure) if results_of else structure if isinstance(structure, list) else [structure]
         results = [convert_to_tensor(each) for each in flat]
         results = [each if each.graph is graph else graph._taken_in(each, name) for each in results]
-    proto = graph.function_def(name if exact_name else _unused_name(outer, name), results, result_names)
-    outer._library.function.append(proto)
+    proto = graph.function_def(name if exact_name or name_of else _unused_name(outer, name), results, result_names)
+    known = None
+    if name_of is not None:
+        proto.signature.name = name_of(proto)
+        known = next((each for each in outer._library.function if each.signature.name == proto.signature.name), None)
+    if known is None:
+        outer._library.function.append(proto)
+    elif known != proto:
+        raise errors.InvalidArgumentError.of(
+            f"Cannot add function '{proto.signature.name}' because a different function with the same name already "
+            "exists."
+        )
     return TracedFunction(
         proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful
     )
@@ -117,12 +131,14 @@ class FunctionGraph(Graph):
 
     Attributes:
       captured: tensors of the surrounding graph that the body uses, in the order of its last arguments.
+      outer_variables: variables of the surrounding graph that the body has asked for by name.
     """
 
     def __init__(self, outer: Graph, by_value: bool = False) -> None:
         super().__init__()
         self.outer = outer
         self.captured: list[Tensor] = []
+        self.outer_variables: list[Any] = []
         self.seed = outer.seed
         self._library = outer._library
         self._by_value = by_value

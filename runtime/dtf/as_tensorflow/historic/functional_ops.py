@@ -11,12 +11,14 @@ from typing import Any
 
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import device
+from dtf.build.default_graph import device, get_default_graph, name_scope
+from dtf.build.defun import ImportedFunction
+from dtf.build.gradients import gradients
 from dtf.build.graph import Operation
 from dtf.build.ops.control_flow import while_loop
 from dtf.wire.pb import attr_value_pb2
 
-__all__ = ["For", "If", "While", "partitioned_call", "remote_call"]
+__all__ = ["For", "If", "While", "partitioned_call", "remote_call", "symbolic_gradient"]
 
 
 def _traced(function: Any, inputs: Sequence[Any]) -> Any:
@@ -121,3 +123,37 @@ def partitioned_call(args: Sequence[Any], f: Any, tout: Any = None, name: str | 
     """The results of a function of the arguments."""
     given = [convert_to_tensor(each) for each in args]
     return _traced(f, given).call(given, name)
+
+
+def symbolic_gradient(input: Sequence[Any], Tout: Sequence[Any], f: Any, name: str | None = None) -> list[Any]:  # noqa: A002, N803
+    """The gradients of a function of the library: of its results, summed with weights, by each of its arguments.
+
+    Args:
+      input: the function's arguments, then a weight for each result.
+      Tout: the dtypes of the arguments.
+      f: a `function.Defun`, or the name of a function in the library.
+      name: a scope for the nodes.
+
+    Raises:
+      ValueError: the library lacks the function.
+    """
+    arguments = [convert_to_tensor(each) for each in input]
+    given, weights = arguments[: len(Tout)], arguments[len(Tout) :]
+    function = f.name if hasattr(f, "name") else f
+    with name_scope(name, "SymbolicGradient", arguments):
+        if hasattr(f, "_in_graph"):
+            results = _traced(f, given).call(given)
+        else:
+            library = get_default_graph()._library.function
+            found = next((each for each in library if each.signature.name == function), None)
+            if found is None:
+                raise ValueError(f"the library of the graph has no function named {function!r}")
+            results = ImportedFunction(found)._in_graph([]).call(given)
+        grads = gradients(results, given, grad_ys=weights)
+        found_grads = [
+            apply_op("ZerosLike", None, x=each) if grad is None else convert_to_tensor(grad)
+            for grad, each in zip(grads, given, strict=True)
+        ]
+        for grad, each in zip(found_grads, given, strict=True):
+            grad.set_shape(each.shape)
+    return found_grads

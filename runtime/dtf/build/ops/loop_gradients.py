@@ -104,7 +104,11 @@ class LoopGradients:
     def ready_exits(self, op: Operation, walk: Any) -> list[Operation]:
         """The ops to visit after the exit `op` has all its gradients: none until all exits of the loop have theirs."""
         loop = self.of(op, before=False)
-        assert loop is not None
+        if loop is None:
+            raise ValueError(
+                f"no gradient passes the loop that {op.name} leaves: its nodes came from a GraphDef or a function "
+                "without the loop's context; build the loop with tf.while_loop in this graph"
+            )
         loop.deferred_exits.append(op.outputs[0])
         loop.pending_exits -= 1
         if loop.pending_exits:
