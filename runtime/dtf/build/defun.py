@@ -363,9 +363,12 @@ def call_attributes(func_name: str, **kwargs: Any) -> dict[str, attr_value_pb2.A
 
 
 def _number_attribute(key: str, value: Any) -> attr_value_pb2.AttrValue:
-    for kind, field in ((bool, "b"), (int, "i"), (float, "f")):
-        if isinstance(value, kind):
-            return attr_value_pb2.AttrValue(**{field: value})
+    if isinstance(value, bool):
+        return attr_value_pb2.AttrValue(b=value)
+    if isinstance(value, int):
+        return attr_value_pb2.AttrValue(i=value)
+    if isinstance(value, float):
+        return attr_value_pb2.AttrValue(f=value)
     if isinstance(value, str | bytes):
         return attr_value_pb2.AttrValue(s=value.encode() if isinstance(value, str) else value)
     raise ValueError(f"Attribute {key} must be bool, int, float, or str. Got {type(value)}.")
