@@ -36,17 +36,20 @@ def save_checkpoint(supervisor: Any, session: Any) -> None:
 class StepRate:
     """Writes how many global steps were made per second since the turn before, as "<global step>/sec"."""
 
-    def __init__(self, supervisor: Any, session: Any, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, supervisor: Any, session: Any, clock: Callable[[], float] = time.monotonic, step_counter: Any = None
+    ) -> None:
         self._supervisor = supervisor
         self._session = session
         self._clock = clock
-        self._tag = f"{supervisor.global_step.op.name}/sec"
+        self._counter = supervisor.global_step if step_counter is None else step_counter
+        self._tag = f"{self._counter.op.name}/sec"
         self._last: tuple[float, int] | None = None
 
     def record(self) -> None:
         """One turn; the first one, which comes at the start, only notes where the training begins."""
         last = self._last
-        now, step = self._last = self._clock(), value_of_global_step(self._session, self._supervisor.global_step)
+        now, step = self._last = self._clock(), value_of_global_step(self._session, self._counter)
         if last is None or now <= last[0]:
             return
         rate = (step - last[1]) / (now - last[0])
