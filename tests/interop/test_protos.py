@@ -16,8 +16,8 @@ pytestmark = needs_tensorflow
 LEFT_OUT = {"MetaGraphDef.object_graph_def", "TensorInfo.CompositeTensor.type_spec"}
 # Messages that TensorFlow's wheel has in C++ only; its library holds their descriptors.
 IN_THE_LIBRARY = ("tensorflow/core/protobuf/master.proto", "tensorflow/core/protobuf/worker.proto")
-# A name that TensorFlow gives to an error without having a message for it, and settings that only dtf has: their numbers
-# are far from TensorFlow's, which skips what it does not know.
+# A name that TensorFlow gives to an error without having a message for it, and settings that only dtf has: their
+# numbers are far from TensorFlow's, which skips what it does not know.
 OURS_ALONE = {
     "distributed_runtime.DerivedStatus",
     "ConfigProto.Experimental.durability",
