@@ -300,8 +300,8 @@ def test_a_layer_refuses_other_inputs_than_it_was_built_for():
         tf.layers.max_pooling2d(IMAGES, 2, 2, padding="full")
     with pytest.raises(ValueError, match="Invalid axis"):
         tf.layers.batch_normalization(MATRIX, axis=2)
-    with pytest.raises(NotImplementedError, match="renorm"):
-        tf.layers.batch_normalization(MATRIX, renorm=True)
+    with pytest.raises(ValueError, match="keys rmin, rmax and dmax, got \\['max'\\]"):
+        tf.layers.batch_normalization(MATRIX, renorm=True, renorm_clipping={"max": 1})
 
 
 def test_an_input_may_be_asked_for_in_every_way():

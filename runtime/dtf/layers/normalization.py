@@ -16,6 +16,7 @@ from dtf.build.ops import math as math_ops
 from dtf.build.ops import normalization as normalization_ops
 from dtf.build.tensor import Tensor
 from dtf.layers.base import InputSpec, Layer
+from dtf.layers.batch_corrections import corrected, root_of, virtual_parameters
 from dtf.layers.choices import either, known_size, static_bool
 from dtf.train.moving_averages import assign_moving_average
 from dtf.wire import dtypes
@@ -68,15 +69,23 @@ class BatchNormalization(Layer):
           axis: the dimension of the channels, which is not averaged over, or a list of dimensions.
           momentum: how much of the moving statistics is kept at each step.
           center, scale: whether to add beta, and to multiply by gamma.
-          fused: whether to use the one op for it; where it can be (rank 4) by default.
+          renorm: whether to correct the batch's statistics by averages of earlier batches (arXiv 1702.03275).
+          renorm_clipping: bounds of the corrections r and d: numbers for "rmin", "rmax" and "dmax".
+          renorm_momentum: how much of those averages is kept at each step.
+          fused: whether to use the one op for it; where it can be (rank 4, no corrections) by default.
+          virtual_batch_size: the size of the parts of a batch that have statistics of their own.
+          adjustment: while training, shape of the inputs -> a scale and an offset of the normalised inputs.
 
         Raises:
-          NotImplementedError: renorm, virtual_batch_size or adjustment is requested.
+          ValueError: `renorm_clipping` has other keys.
         """
         super().__init__(trainable, name, **kwargs)
-        if renorm or virtual_batch_size is not None or adjustment is not None or renorm_clipping is not None:
-            raise NotImplementedError("BatchNormalization does not support renorm, virtual_batch_size and adjustment.")
-        del renorm_momentum
+        unknown = set(renorm_clipping or {}) - {"rmin", "rmax", "dmax"}
+        if unknown:
+            raise ValueError(f"renorm_clipping may have the keys rmin, rmax and dmax, got {sorted(unknown)}")
+        self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, dict(renorm_clipping or {}), renorm_momentum
+        self.virtual_batch_size, self.adjustment = virtual_batch_size, adjustment
+        self._corrected = bool(renorm or virtual_batch_size is not None or adjustment is not None)
         self.axis = list(axis) if isinstance(axis, list | tuple) else [axis]
         self.momentum, self.epsilon = momentum, epsilon
         self.center, self.scale = center, scale
@@ -90,9 +99,17 @@ class BatchNormalization(Layer):
         self.beta: Any = None
         self.moving_mean: Any = None
         self.moving_variance: Any = None
+        self.moving_stddev: Any = None
+        self.renorm_mean: Any = None
+        self.renorm_stddev: Any = None
 
     def build(self, input_shape: Any) -> None:
-        """Raises ValueError if the number of channels is unknown, and if `fused` is requested but impossible."""
+        """Makes the variables.
+
+        Raises:
+          ValueError: the number of channels is unknown, `fused` is requested but impossible, or virtual_batch_size is
+            not positive, or does not go with the axis or an adjustment.
+        """
         input_shape = TensorShape(input_shape)
         rank = input_shape.ndims
         if rank is None:
@@ -104,10 +121,14 @@ class BatchNormalization(Layer):
         can_fuse = rank == 4 and self.axis in ([1], [3])
         if self.fused and not can_fuse:
             raise ValueError("Fused batch norm takes images, with the channels in dimension 1 or 3.")
-        self.fused = can_fuse and self.fused is not False and kept == dtypes.float32
+        self.fused = can_fuse and self.fused is not False and kept == dtypes.float32 and not self._corrected
         sizes = {axis: known_size(input_shape, axis, self.name) for axis in self.axis}
         self.input_spec = InputSpec(ndim=rank, axes=sizes)
         shape = list(sizes.values()) if len(sizes) == 1 else [sizes.get(axis, 1) for axis in range(rank)]
+
+        if self.virtual_batch_size is not None:
+            shape = virtual_parameters(self.virtual_batch_size, sizes, rank, self.adjustment)
+            self.axis = [axis + 1 for axis in self.axis]
 
         def make(
             name: str, initializer: Any, regularizer: Any = None, constraint: Any = None, trainable: bool = False
@@ -120,6 +141,11 @@ class BatchNormalization(Layer):
             self.beta = make("beta", self.beta_initializer, self.beta_regularizer, self.beta_constraint, True)
         self.moving_mean = make("moving_mean", self.moving_mean_initializer)
         self.moving_variance = make("moving_variance", self.moving_variance_initializer)
+        if self.renorm:
+            deviation = root_of(self.moving_variance_initializer)
+            self.moving_stddev = make("moving_stddev", deviation)
+            self.renorm_mean = make("renorm_mean", self.moving_mean_initializer)
+            self.renorm_stddev = make("renorm_stddev", deviation)
         super().build(input_shape)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -129,6 +155,11 @@ class BatchNormalization(Layer):
     def call(self, inputs: Tensor, training: Any = False) -> Tensor:
         """`training`: whether to use the batch's statistics, not the moving ones; a bool or a bool scalar tensor."""
         known = static_bool(training)
+        if self._corrected:
+            outputs, updates = corrected(self, inputs, training)
+            for update in updates:
+                self.add_update(update, inputs)
+            return outputs
         normalize = self._in_one(inputs) if self.fused else self._in_steps(inputs)
         outputs, mean, variance = either(training, known, lambda: normalize(True), lambda: normalize(False))
         outputs.set_shape(inputs.shape)
