@@ -354,5 +354,5 @@ def test_distributions_are_those_of_tf():
     distributions = tf.contrib.distributions
     assert distributions.Normal is tf.distributions.Normal and set(tf.distributions.__all__) <= set(dir(distributions))
     assert run(distributions.kl_divergence(distributions.Normal(0.0, 1.0), distributions.Normal(1.0, 1.0))) == 0.5
-    with pytest.raises(AttributeError, match="Mixture"):
-        distributions.Mixture  # noqa: B018
+    with pytest.raises(AttributeError, match="Empirical"):
+        distributions.Empirical  # noqa: B018
