@@ -107,6 +107,23 @@ def a_partitioned_variable_must_be_restored_whole():
         assert evaluate(restored)[0].tolist() == [[1, 2], [3, 4]]
 
 
+def rows_of_known_words_must_be_found_and_loaded():
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
+        old, new, prefix = (os.path.join(folder, name) for name in ("old.txt", "new.txt", "model"))
+        save = io.save_v2(prefix, ["w"], [""], [tf.constant([[1.0], [2.0], [3.0]])])
+        with tf.control_dependencies([save, tf.write_file(old, "a\nb\nc\n"), tf.write_file(new, "c\nx\na\n")]):
+            rows, count = tf.raw_ops.GenerateVocabRemapping(
+                new_vocab_file=tf.constant(new), old_vocab_file=tf.identity(old), new_vocab_offset=0, num_new_vocab=3
+            )
+        with tf.control_dependencies([rows]):
+            matrix = tf.raw_ops.LoadAndRemapMatrix(
+                ckpt_path=tf.identity(prefix), old_tensor_name="w", row_remapping=rows, col_remapping=[],
+                initializing_values=[9.0], num_rows=3, num_cols=1,
+            )  # fmt: skip
+        found = evaluate(rows, count, matrix)
+        assert [value.tolist() for value in found] == [[2, -1, 0], 2, [[3.0], [9.0], [1.0]]]
+
+
 def a_written_file_must_be_read_and_listed():
     with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
         path = os.path.join(folder, "deeper", "file")
@@ -162,6 +179,8 @@ CASES = [
     Case("MergeV2Checkpoints", run=shards_must_become_one_checkpoint),
     Case("ShardedFilename", [strings(b"m"), np.int32(1), np.int32(3)], expect=strings(b"m-00001-of-00003")),
     Case("ShardedFilespec", [strings(b"m"), np.int32(3)], expect=strings(b"m-?????-of-00003")),
+    Case("GenerateVocabRemapping", run=rows_of_known_words_must_be_found_and_loaded),
+    Case("LoadAndRemapMatrix", run=rows_of_known_words_must_be_found_and_loaded),
     Case("ReadFile", run=a_written_file_must_be_read_and_listed),
     Case("WriteFile", run=a_written_file_must_be_read_and_listed),
     Case("MatchingFiles", run=a_written_file_must_be_read_and_listed),
