@@ -26,7 +26,7 @@ def test_unit_tests_pass_on_both_runtimes():
     processes = {"TensorFlow": start(PYTHON), "dtf": start(sys.executable, "-m", "dtf")}
     found = {}
     for name, process in processes.items():
-        output, complaints = process.communicate(timeout=200)
+        output, complaints = process.communicate(timeout=450)
         assert process.returncode == 0, complaints[-4000:]
         found[name] = json.loads(output.strip().splitlines()[-1])
     failed = [f"{test} on {name}:\n{error}" for name in found for test, error in found[name].items() if error]

@@ -39,7 +39,7 @@ def main(folder: str, *names: str) -> None:
         suite.addTests(unittest.defaultTestLoader.loadTestsFromModule(module))
     tests = [test for group in suite for test in (group if isinstance(group, unittest.TestSuite) else [group])]
     found = {test.id(): "" for test in tests}
-    faulthandler.dump_traceback_later(150, exit=True)  # names a test that waits for ever
+    faulthandler.dump_traceback_later(400, exit=True)  # names a test that waits for ever
     result = unittest.TextTestRunner(stream=io.StringIO()).run(unittest.TestSuite(tests))
     for test, text in [*result.failures, *result.errors]:
         found[test.id()] = text

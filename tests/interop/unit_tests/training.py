@@ -142,7 +142,7 @@ class Coordinators(test.TestCase):
 class Servers(test.TestCase):
     def test_definition(self):
         server_def = tensorflow_server_pb2.ServerDef(
-            cluster=cluster_pb2.ClusterDef(job=[cluster_pb2.JobDef(name="local", tasks={0: "localhost:2222"})]),
+            cluster=cluster_pb2.ClusterDef(job=[cluster_pb2.JobDef(name="local", tasks={0: "localhost:0"})]),
             job_name="local", task_index=0, protocol="grpc")
         server = server_lib.Server(server_def, start=False)
         self.assertEqual("local", server.server_def.job_name)
