@@ -120,7 +120,8 @@ def test_sixty_clients_that_are_killed_in_mid_step_leave_no_step_no_session_and_
             # The second wave may come when more of the first is alive than at its end: what is freed stays reserved.
             assert memory[-1] - max(memory[:2]) < GROWTH_MB_MAX, memory
             threads = [look[number]["threads"] for look in looks]
-            assert threads[-1] <= max(threads[:2]), threads
+            # A pool grows by some threads when more answers wait at once; a leak would be one for each client.
+            assert threads[-1] - max(threads[:2]) < CLIENTS // 4, threads
     finally:
         clients.kill()
         clients.communicate()
