@@ -83,18 +83,22 @@ def resource_variables_enabled() -> bool:
     return _resource_by_default
 
 
-class _Made(type):
-    """Lets the creators of a graph (`tf.variable_creator_scope`) make its variables."""
+if TYPE_CHECKING:
+    _Made = type  # a checker takes the signature of Variable itself
+else:
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        creators = get_default_graph()._variable_creators if cls is Variable else ()
-        if not creators:
-            return super().__call__(*args, **kwargs)
-        make: Callable[..., Any] = super().__call__
-        for creator in creators:
-            make = functools.partial(creator, make)
-        given = dict(zip(_ARGUMENTS, args, strict=False)) | kwargs
-        return make(**{**_DEFAULTS, **given})
+    class _Made(type):
+        """Lets the creators of a graph (`tf.variable_creator_scope`) make its variables."""
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            creators = get_default_graph()._variable_creators if cls is Variable else ()
+            if not creators:
+                return super().__call__(*args, **kwargs)
+            make: Callable[..., Any] = super().__call__
+            for creator in creators:
+                make = functools.partial(creator, make)
+            given = dict(zip(_ARGUMENTS, args, strict=False)) | kwargs
+            return make(**{**_DEFAULTS, **given})
 
 
 class Variable(Operators, metaclass=_Made):
