@@ -42,11 +42,12 @@ def test_what_cannot_be_understood_asks_for_nothing_and_says_nothing(value):
     assert task_notes.found_in(b"\xff" * 30) is None
 
 
-def test_a_training_session_saves_when_it_is_asked_and_not_before(tmp_path):
+def test_a_training_session_saves_when_it_is_asked_and_not_before(tmp_path, monkeypatch):
     with tf.Graph().as_default(), tf.train.Server.create_local_server() as server:
         step = tf.train.get_or_create_global_step()
         train = step.assign_add(1)
         address = server.target.partition("//")[2]
+        monkeypatch.setattr(notes, "savers", 0)  # whatever sessions other tests of this process have left
         assert not asyncio.run(task_notes.have_saved(address, None, 30.0, 0.0)), "nobody there can save"
         with tf.train.MonitoredTrainingSession(
             server.target, checkpoint_dir=str(tmp_path), save_checkpoint_steps=10**6, save_checkpoint_secs=None

@@ -117,7 +117,7 @@ def test_an_update_waits_until_the_save_has_dropped_the_value_it_read(monkeypatc
     budget = Budget(0)
     snapshot = VariableSnapshot(variable, budget)
     before = held[0].__array_interface__["data"][0]
-    threading.Timer(0.001, held.clear).start()
+    monkeypatch.setattr(resources.time, "sleep", lambda _: held.clear())
     update_rows(variable, [0])
     assert not snapshot.is_young
     assert variable.look(lambda array: array.__array_interface__["data"][0]) == before
