@@ -11,7 +11,7 @@ from dtf.build.linear_operators.products import (
     broadcast_batch_tensors,
     broadcast_batches,
     checked_operators,
-    of_all,
+    of_all_parts,
 )
 from dtf.build.ops import array, filling, joining, math
 from dtf.build.ops.ordering import group
@@ -53,24 +53,18 @@ class LinearOperatorBlockDiag(LinearOperator):
         name: str | None = None,
     ) -> None:  # fmt: skip
         self._operators = parts = checked_operators(operators)
-        whole = "The direct sum of"
-        is_non_singular = of_all(
-            parts, "is_non_singular", is_non_singular, f"{whole} non-singular operators is always non-singular."
-        )
-        is_self_adjoint = of_all(
-            parts, "is_self_adjoint", is_self_adjoint, f"{whole} self-adjoint operators is always self-adjoint."
-        )
-        is_positive_definite = of_all(
-            parts, "is_positive_definite", is_positive_definite,
-            f"{whole} positive definite operators is always positive definite.",
-        )  # fmt: skip
-        is_square = of_all(parts, "is_square", is_square, f"{whole} square operators is always square.")
+        words = {
+            "is_non_singular": "non-singular", "is_self_adjoint": "self-adjoint",
+            "is_positive_definite": "positive definite", "is_square": "square",
+        }  # fmt: skip
+        given = {
+            "is_non_singular": is_non_singular, "is_self_adjoint": is_self_adjoint,
+            "is_positive_definite": is_positive_definite, "is_square": is_square,
+        }  # fmt: skip
+        promises = of_all_parts(parts, "The direct sum of", words, given)
         name = "_ds_".join(each.name for each in parts) if name is None else name
         parents = [parent for each in parts for parent in each.graph_parents]
-        super().__init__(
-            parts[0].dtype, parents, is_non_singular, is_self_adjoint, is_positive_definite, is_square, name,
-            {"operators": operators},
-        )  # fmt: skip
+        super().__init__(parts[0].dtype, parents, name=name, parameters={"operators": operators}, **promises)
 
     @property
     def operators(self) -> list[LinearOperator]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dtf.build.default_graph import name_scope
@@ -17,7 +17,7 @@ from dtf.wire.tensor_shape import TensorShape
 
 __all__ = [
     "LinearOperatorAdjoint", "LinearOperatorComposition", "LinearOperatorInversion", "LinearOperatorKronecker",
-    "broadcast_batches", "of_all",
+    "broadcast_batches", "of_all_parts",
 ]  # fmt: skip
 
 
@@ -28,6 +28,25 @@ def of_all(operators: Sequence[LinearOperator], promise: str, given: bool | None
             raise ValueError(message)
         return True
     return given
+
+
+def of_all_parts(
+    parts: Sequence[LinearOperator], whole: str, words: Mapping[str, str], given: Mapping[str, bool | None]
+) -> dict[str, bool | None]:
+    """The promises `given` of a whole for which each one holds where it holds for all parts.
+
+    Args:
+      whole: what is made of the parts, for the error: "The direct sum of".
+      words: promise -> how the error calls it.
+      given: promise -> what the caller promises.
+
+    Raises:
+      ValueError: a promise is False although it holds for all parts.
+    """
+    return {
+        promise: of_all(parts, promise, held, f"{whole} {words[promise]} operators is always {words[promise]}.")
+        for promise, held in given.items()
+    }
 
 
 def checked_operators(operators: Any) -> list[LinearOperator]:
@@ -142,7 +161,30 @@ class LinearOperatorComposition(LinearOperator):
         return super()._assert_non_singular()
 
 
-class LinearOperatorAdjoint(LinearOperator):
+class _OfOperator(LinearOperator):
+    """What the adjoint and the inverse have of their operator: where it is non-singular or definite, so are they."""
+
+    _operator: LinearOperator
+
+    @property
+    def operator(self) -> LinearOperator:
+        """The operator whose adjoint or inverse this is."""
+        return self._operator
+
+    def _assert_non_singular(self) -> Any:
+        return self._operator.assert_non_singular()
+
+    def _assert_positive_definite(self) -> Any:
+        return self._operator.assert_positive_definite()
+
+    def _assert_self_adjoint(self) -> Any:
+        return self._operator.assert_self_adjoint()
+
+    def _cond(self) -> Tensor:
+        return self._operator.cond()
+
+
+class LinearOperatorAdjoint(_OfOperator):
     """The conjugate transposes of an operator.
 
     Args:
@@ -177,20 +219,6 @@ class LinearOperatorAdjoint(LinearOperator):
             super().__init__(
                 operator.dtype, operator.graph_parents, name=name, parameters={"operator": operator}, **promises
             )
-
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose adjoint this is."""
-        return self._operator
-
-    def _assert_non_singular(self) -> Any:
-        return self._operator.assert_non_singular()
-
-    def _assert_positive_definite(self) -> Any:
-        return self._operator.assert_positive_definite()
-
-    def _assert_self_adjoint(self) -> Any:
-        return self._operator.assert_self_adjoint()
 
     def _shape(self) -> TensorShape:
         shape = self._operator.shape
@@ -235,11 +263,8 @@ class LinearOperatorAdjoint(LinearOperator):
     def _eigvals(self) -> Tensor:
         return self._conjugated(self._operator.eigvals())
 
-    def _cond(self) -> Tensor:
-        return self._operator.cond()
 
-
-class LinearOperatorInversion(LinearOperator):
+class LinearOperatorInversion(_OfOperator):
     """The inverses of an operator.
 
     Args:
@@ -274,20 +299,6 @@ class LinearOperatorInversion(LinearOperator):
                 parameters={"operator": operator}, **promises,
             )  # fmt: skip
 
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose inverse this is."""
-        return self._operator
-
-    def _assert_non_singular(self) -> Any:
-        return self._operator.assert_non_singular()
-
-    def _assert_positive_definite(self) -> Any:
-        return self._operator.assert_positive_definite()
-
-    def _assert_self_adjoint(self) -> Any:
-        return self._operator.assert_self_adjoint()
-
     def _shape(self) -> TensorShape:
         return self._operator.shape
 
@@ -315,9 +326,6 @@ class LinearOperatorInversion(LinearOperator):
     def _eigvals(self) -> Tensor:
         return 1.0 / self._operator.eigvals()
 
-    def _cond(self) -> Tensor:
-        return self._operator.cond()
-
 
 class LinearOperatorKronecker(LinearOperator):
     """The Kronecker product of operators.
@@ -338,24 +346,18 @@ class LinearOperatorKronecker(LinearOperator):
         name: str | None = None,
     ) -> None:  # fmt: skip
         self._operators = parts = checked_operators(operators)
-        whole = "The Kronecker product of"
-        is_square = of_all(parts, "is_square", is_square, f"{whole} square operators is always square.")
-        is_non_singular = of_all(
-            parts, "is_non_singular", is_non_singular, f"{whole} non-singular operators is always non-singular."
-        )
-        is_self_adjoint = of_all(
-            parts, "is_self_adjoint", is_self_adjoint, f"{whole} self-adjoint operators is always self-adjoint."
-        )
-        is_positive_definite = of_all(
-            parts, "is_positive_definite", is_positive_definite,
-            f"{whole} positive-definite operators is always positive-definite.",
-        )  # fmt: skip
+        words = {
+            "is_square": "square", "is_non_singular": "non-singular", "is_self_adjoint": "self-adjoint",
+            "is_positive_definite": "positive-definite",
+        }  # fmt: skip
+        given = {
+            "is_square": is_square, "is_non_singular": is_non_singular, "is_self_adjoint": is_self_adjoint,
+            "is_positive_definite": is_positive_definite,
+        }  # fmt: skip
+        promises = of_all_parts(parts, "The Kronecker product of", words, given)
         name = "_x_".join(each.name for each in parts) if name is None else name
         parents = [parent for each in parts for parent in each.graph_parents]
-        super().__init__(
-            parts[0].dtype, parents, is_non_singular, is_self_adjoint, is_positive_definite, is_square, name,
-            {"operators": operators},
-        )  # fmt: skip
+        super().__init__(parts[0].dtype, parents, name=name, parameters={"operators": operators}, **promises)
 
     @property
     def operators(self) -> list[LinearOperator]:

@@ -33,15 +33,17 @@ from dtf.build.ops import array, decompositions, math
 __all__: list[str] = []
 
 
+def _promises(operator: Any) -> dict[str, Any]:
+    names = ("is_non_singular", "is_self_adjoint", "is_positive_definite")
+    return {name: getattr(operator, name) for name in names}
+
+
 # -- adjoints
 
 
 @RegisterAdjoint(LinearOperator)
 def _(operator: Any) -> Any:
-    return LinearOperatorAdjoint(
-        operator, is_non_singular=operator.is_non_singular, is_self_adjoint=operator.is_self_adjoint,
-        is_positive_definite=operator.is_positive_definite, is_square=operator.is_square,
-    )  # fmt: skip
+    return LinearOperatorAdjoint(operator, **_promises(operator), is_square=operator.is_square)
 
 
 @RegisterAdjoint(LinearOperatorAdjoint)
@@ -69,11 +71,6 @@ def _(operator: Any) -> Any:
     return LinearOperatorDiag(
         diagonal, operator.is_non_singular, operator.is_self_adjoint, operator.is_positive_definite, True
     )
-
-
-def _promises(operator: Any) -> dict[str, Any]:
-    names = ("is_non_singular", "is_self_adjoint", "is_positive_definite")
-    return {name: getattr(operator, name) for name in names}
 
 
 @RegisterAdjoint(LinearOperatorBlockDiag)
@@ -144,10 +141,7 @@ def _(operator: Any) -> Any:
 
 @RegisterInverse(LinearOperator)
 def _(operator: Any) -> Any:
-    return LinearOperatorInversion(
-        operator, is_non_singular=operator.is_non_singular, is_self_adjoint=operator.is_self_adjoint,
-        is_positive_definite=operator.is_positive_definite, is_square=operator.is_square,
-    )  # fmt: skip
+    return LinearOperatorInversion(operator, **_promises(operator), is_square=operator.is_square)
 
 
 @RegisterInverse(LinearOperatorInversion)
