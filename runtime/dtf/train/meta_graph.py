@@ -21,15 +21,12 @@ from dtf import logging
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph, GraphKeys
 from dtf.build.saveable_object import SaveableObject
+from dtf.version import GIT_VERSION, VERSION
 from dtf.wire import filesystems, opdef
 from dtf.wire.codec import python_to_attr
 from dtf.wire.files import file_errors, write_atomically
 from dtf.wire.opdef_proto import op_list
 from dtf.wire.pb import graph_pb2, meta_graph_pb2, queue_runner_pb2, saver_pb2, variable_pb2
-
-# The release whose format and ops these graphs have, for readers that check it.
-_TENSORFLOW_VERSION = "1.15.5"
-_GIT_VERSION = "dtf"
 
 UNBOUND_PREFIX = "$unbound_inputs_"
 """Begins the inputs of an exported scope that are outside of it, as TensorFlow writes them."""
@@ -97,8 +94,8 @@ def create_meta_graph_def(
     message = meta_graph_pb2.MetaGraphDef()
     if meta_info_def is not None:
         message.meta_info_def.CopyFrom(meta_info_def)
-    message.meta_info_def.tensorflow_version = _TENSORFLOW_VERSION
-    message.meta_info_def.tensorflow_git_version = _GIT_VERSION
+    message.meta_info_def.tensorflow_version = VERSION  # the release whose ops and format it has
+    message.meta_info_def.tensorflow_git_version = GIT_VERSION
     message.graph_def.CopyFrom(graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True))
     if strip_default_attrs:
         _strip_default_attrs(message.graph_def)

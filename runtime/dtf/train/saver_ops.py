@@ -160,38 +160,26 @@ class SaverOps:
 
 def save_op(prefix: Tensor, saveables: list[SaveableObject], version: int) -> Operation:
     """The op that writes all tensors of `saveables` to one file or bundle."""
-    specs = [spec for saveable in saveables for spec in saveable.specs]
+    names, slices, tensors = _saved(saveables)
     if version == saver_pb2.SaverDef.V1:
         return apply_op(
-            "SaveSlices",
-            None,
-            filename=prefix,
-            tensor_names=[spec.name for spec in specs],
-            shapes_and_slices=[spec.slice_spec for spec in specs],
-            data=[spec.tensor for spec in specs],
+            "SaveSlices", None, filename=prefix, tensor_names=names, shapes_and_slices=slices, data=tensors
         )
-    return apply_op(
-        "SaveV2",
-        None,
-        prefix=prefix,
-        tensor_names=[spec.name for spec in specs],
-        shape_and_slices=[spec.slice_spec for spec in specs],
-        tensors=[spec.tensor for spec in specs],
-    )
+    return apply_op("SaveV2", None, prefix=prefix, tensor_names=names, shape_and_slices=slices, tensors=tensors)
+
+
+def _saved(saveables: list[SaveableObject]) -> tuple[list[Any], list[Any], list[Any]]:
+    """The names, the slices and the tensors of what is saved."""
+    specs = [spec for saveable in saveables for spec in saveable.specs]
+    return [spec.name for spec in specs], [spec.slice_spec for spec in specs], [spec.tensor for spec in specs]
 
 
 def _increment_op(prefix: Tensor, saveables: list[SaveableObject], base: Tensor, target: Tensor) -> Operation:
-    specs = [spec for saveable in saveables for spec in saveable.specs]
+    names, slices, tensors = _saved(saveables)
     return apply_op(
-        "SaveIncrement",
-        None,
-        prefix=prefix,
-        tensor_names=[spec.name for spec in specs],
-        shape_and_slices=[spec.slice_spec for spec in specs],
-        base=base,
-        target=target,
-        tensors=[spec.tensor for spec in specs],
-    )
+        "SaveIncrement", None, prefix=prefix, tensor_names=names, shape_and_slices=slices, base=base, target=target,
+        tensors=tensors,
+    )  # fmt: skip
 
 
 def read(prefix: Tensor, specs: list[Any]) -> list[Tensor]:

@@ -39,14 +39,8 @@ class TFRecordDataset(Dataset):
         self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
         name: str | None = None,
     ) -> None:  # fmt: skip
-        compression, buffer = _string(compression_type), _size(buffer_size)
-
-        def read_one_file(filename: Tensor) -> Dataset:
-            return _made(
-                "TFRecordDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
-            )
-
-        super().__init__(_records(filenames, read_one_file, num_parallel_reads)._variant_tensor, _RECORD)
+        found = _read_whole("TFRecordDataset", filenames, compression_type, buffer_size, num_parallel_reads)
+        super().__init__(found._variant_tensor, _RECORD)
 
 
 class TextLineDataset(Dataset):
@@ -56,14 +50,8 @@ class TextLineDataset(Dataset):
         self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
         name: str | None = None,
     ) -> None:  # fmt: skip
-        compression, buffer = _string(compression_type), _size(buffer_size)
-
-        def read_one_file(filename: Tensor) -> Dataset:
-            return _made(
-                "TextLineDataset", _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer
-            )
-
-        super().__init__(_records(filenames, read_one_file, num_parallel_reads)._variant_tensor, _RECORD)
+        found = _read_whole("TextLineDataset", filenames, compression_type, buffer_size, num_parallel_reads)
+        super().__init__(found._variant_tensor, _RECORD)
 
 
 class FixedLengthRecordDataset(Dataset):
@@ -101,6 +89,18 @@ class FixedLengthRecordDataset(Dataset):
 
 
 _RECORD = TensorSpec([], dtypes.string)
+
+
+def _read_whole(
+    op: str, filenames: Any, compression_type: Any, buffer_size: Any, parallel_reads: Any
+) -> Dataset:
+    """The records of whole files, which `op` finds."""
+    compression, buffer = _string(compression_type), _size(buffer_size)
+
+    def read_one_file(filename: Tensor) -> Dataset:
+        return _made(op, _RECORD, None, filenames=filename, compression_type=compression, buffer_size=buffer)
+
+    return _records(filenames, read_one_file, parallel_reads)
 
 
 def _records(filenames: Any, read_one_file: Callable[[Tensor], Dataset], parallel_reads: Any) -> Dataset:

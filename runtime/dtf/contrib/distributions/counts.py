@@ -65,20 +65,29 @@ class Poisson(Broadcast):
         return tf.floor(self.rate)
 
 
-class Geometric(Broadcast):
-    """The number of failures before the first success, of chance `probs`."""
+class _OfChance(Broadcast):
+    """A distribution of a chance, which is given as `probs` or as `logits`."""
 
     logits: Any
     probs: Any
+
+    def _start_of_chance(self, given: dict[str, Any], *others: str) -> None:
+        """The constructor, as `_start`; `others` are the arguments besides the chance."""
+        logits, probs = logits_and_probs(given["logits"], given["probs"])
+        every = {**given, "logits": logits, "probs": probs}
+        self._start(every, "logits", "probs", *others, kind=NOT_REPARAMETERIZED)
+        self._parameters.update(logits=given["logits"], probs=given["probs"])
+
+
+class Geometric(_OfChance):
+    """The number of failures before the first success, of chance `probs`."""
 
     def __init__(
         self, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
         name: str = "Geometric",
     ) -> None:  # fmt: skip
         given = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
-        both = logits_and_probs(logits, probs)
-        self._start({**given, "logits": both[0], "probs": both[1]}, "logits", "probs", kind=NOT_REPARAMETERIZED)
-        self._parameters.update(logits=logits, probs=probs)
+        self._start_of_chance(given)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         return tf.floor(tf.log(self._uniform(n, seed)) / tf.log1p(-self.probs))
@@ -103,22 +112,17 @@ class Geometric(Broadcast):
         return tf.zeros_like(self.probs)
 
 
-class NegativeBinomial(Broadcast):
+class NegativeBinomial(_OfChance):
     """The number of successes, of chance `probs`, before `total_count` failures."""
 
     total_count: Any
-    logits: Any
-    probs: Any
 
     def __init__(
         self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False,
         allow_nan_stats: bool = True, name: str = "NegativeBinomial",
     ) -> None:  # fmt: skip
         given = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
-        both = logits_and_probs(logits, probs)
-        every = {**given, "logits": both[0], "probs": both[1]}
-        self._start(every, "logits", "probs", "total_count", kind=NOT_REPARAMETERIZED)
-        self._parameters.update(logits=logits, probs=probs)
+        self._start_of_chance(given, "total_count")
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         count, inverse = self._spread(self.total_count), self._spread(tf.exp(-self.logits))
@@ -147,22 +151,17 @@ class NegativeBinomial(Broadcast):
         return tf.maximum(tf.floor((self.total_count - 1.0) * tf.exp(self.logits)), 0.0)
 
 
-class Binomial(Broadcast):
+class Binomial(_OfChance):
     """The number of successes, of chance `probs`, in `total_count` trials."""
 
     total_count: Any
-    logits: Any
-    probs: Any
 
     def __init__(
         self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False,
         allow_nan_stats: bool = True, name: str = "Binomial",
     ) -> None:  # fmt: skip
         given = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
-        both = logits_and_probs(logits, probs)
-        every = {**given, "logits": both[0], "probs": both[1]}
-        self._start(every, "logits", "probs", "total_count", kind=NOT_REPARAMETERIZED)
-        self._parameters.update(logits=logits, probs=probs)
+        self._start_of_chance(given, "total_count")
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         trials = tf.cast(tf.reduce_max(self.total_count), dtypes.int32)

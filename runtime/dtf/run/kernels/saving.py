@@ -42,7 +42,7 @@ _KEPT_BYTES_MIN = 1 << 24
 _ROWS_PART = 0.5
 """Where more rows have changed than this part of a table, an increment has all of it."""
 _OPEN_WAIT_S = 1.0
-"""How long an update that may keep no more waits until the file is open, at most."""
+"""An update for whose old rows there is no room waits at most so long until the file is open."""
 
 
 @kernel("SaveV2", asynchronous=True)
@@ -55,10 +55,7 @@ def _(node: KernelNode) -> Function:
         shape_and_slices: np.ndarray,
         *tensors: Array,
     ) -> None:
-        path = as_text(scalar(prefix, "prefix"))
-        names, specs = _checked_names(tensor_names, shape_and_slices, tensors)
-        job = _Save(path, names, specs, tensors, step.resources, step.cancellation)
-        growing_pool.submit(job.run, done)
+        _start(step, done, prefix, tensor_names, shape_and_slices, tensors)
 
     return save
 
@@ -75,13 +72,26 @@ def _(node: KernelNode) -> Function:
         target: Array,
         *tensors: Array,
     ) -> None:
-        path = as_text(scalar(prefix, "prefix"))
         saves = as_text(scalar(base, "base")), as_text(scalar(target, "target"))
-        names, specs = _checked_names(tensor_names, shape_and_slices, tensors)
-        job = _Save(path, names, specs, tensors, step.resources, step.cancellation, *saves)
-        growing_pool.submit(job.run, done)
+        _start(step, done, prefix, tensor_names, shape_and_slices, tensors, *saves)
 
     return save
+
+
+def _start(
+    step: StepContext,
+    done: Done[Outputs],
+    prefix: Array,
+    tensor_names: np.ndarray,
+    shape_and_slices: np.ndarray,
+    tensors: Sequence[Array],
+    *saves: str,
+) -> None:
+    """Takes the snapshot of a save and has a thread of the pool write it. `saves`: as `_Save` takes them."""
+    path = as_text(scalar(prefix, "prefix"))
+    names, specs = _checked_names(tensor_names, shape_and_slices, tensors)
+    job = _Save(path, names, specs, tensors, step.resources, step.cancellation, *saves)
+    growing_pool.submit(job.run, done)
 
 
 @dataclass(frozen=True)
