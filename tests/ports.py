@@ -34,7 +34,7 @@ def free_ports(count: int) -> list[int]:
     if len(found) < count:
         raise OSError(f"only {len(found)} of {count} ports are free")
     for holder in found:
-        # Only now: where somebody else had the port, with SO_REUSEADDR too, the binding had to fail.
+        # Set after the bind: a port that another program has with SO_REUSEADDR must make the bind fail.
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return [holder.getsockname()[1] for holder in found]
 

@@ -291,7 +291,7 @@ def _advances(state: State, server: int, place: int, at: int, without: str | Non
     slots = {client: (step, parts) for client, step, parts in process.memory.slots}
     step, parts = slots.get(run.client, (-1, ()))
     if running.made:
-        # The record says which values the variables have now, and which updates of which steps are applied.
+        # The record gives the value of each variable now, and for each step the updates that are applied.
         journal = state.journals[server]
         recorded = {client: (number, names) for client, number, names in journal.slots}
         number, names = recorded.get(run.client, (-1, ()))

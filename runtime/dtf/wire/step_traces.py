@@ -112,7 +112,7 @@ class Wish:
             self.is_fulfilled = self._nodes >= NODES_MAX or self._is_enough(plan)
 
     def _is_enough(self, plan: _Traced) -> bool:
-        """Whether the runs of these fetches, one of which is over, are traced and are the training's."""
+        """One run of these fetches is over: whether they are traced and are the training's."""
         if len(plan.runs) < self.steps:
             return False
         has_main = any(each.is_main for each in self._plans.values())

@@ -1,4 +1,4 @@
-"""Structures of which only the upper part is looked at. `nest` and `dataset_nest` are rules of this one walk."""
+"""The walk that compares the upper part of two structures. `nest` and `dataset_nest` are rules of this one walk."""
 
 from __future__ import annotations
 

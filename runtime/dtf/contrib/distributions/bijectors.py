@@ -64,7 +64,7 @@ class Bijector:
             return self._forward(tf.convert_to_tensor(x, self.dtype), **kwargs)
 
     def inverse(self, y: Any, name: str = "inverse", **kwargs: Any) -> Any:
-        """The x of which the function is y."""
+        """The x whose function value is y."""
         with tf.name_scope(f"{self.name}/{name}"):
             return self._inverse(tf.convert_to_tensor(y, self.dtype), **kwargs)
 

@@ -98,7 +98,7 @@ class DurableResources(ResourceManager):
     Attributes:
       lineage: the name of the state; a folder that was made anew has another one.
       generation: how often the folder has been taken by a process.
-      steps: which operations of which steps have run.
+      steps: for each step, the operations that have run.
       positions: where the streams of random numbers are, by session and node.
     """
 
