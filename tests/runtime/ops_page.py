@@ -33,13 +33,16 @@ def page() -> str:
     """The text of the page."""
     kernels.load_all()
     gradients.load()
-    names = opdef.names()
-    with_gradient = sum(gradients.table.get(name) is not None for name in names)
-    lines = [_HEAD.format(count=len(names), with_gradient=with_gradient)]
-    for path in sorted((Path(opdef.__file__).parent / "opdefs").glob("*.txt")):
-        lines += [f"## {path.stem}", "", "| op | kernel | gradient | dtypes |", "|---|---|---|---|"]
-        for line in sorted(path.read_text(encoding="utf-8").splitlines()):
-            name = line.partition("(")[0]
+    families = {  # those of the files alone: other contracts may have been registered in this process
+        path.stem: [line.partition("(")[0] for line in sorted(path.read_text(encoding="utf-8").splitlines())]
+        for path in sorted((Path(opdef.__file__).parent / "opdefs").glob("*.txt"))
+    }
+    every = [name for names in families.values() for name in names]
+    with_gradient = sum(gradients.table.get(name) is not None for name in every)
+    lines = [_HEAD.format(count=len(every), with_gradient=with_gradient)]
+    for family, names in families.items():
+        lines += [f"## {family}", "", "| op | kernel | gradient | dtypes |", "|---|---|---|---|"]
+        for name in names:
             known = kernels.has_kernel(name)
             module = kernels.rows(name)[-1].factory.__module__.rpartition(".")[2] if known else "none"
             gradient = "yes" if gradients.table.get(name) is not None else "-"
