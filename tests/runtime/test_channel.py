@@ -353,6 +353,24 @@ def test_a_lane_that_nobody_empties_is_cut_off(monkeypatch):
     there.close()
 
 
+def test_a_buffer_filled_to_its_last_byte_is_not_the_end_of_the_connection():
+    """The thread that handles a frame leaves the lane each time, so the frames end where the buffer ends."""
+    here, there = socket.socketpair()
+    calls, reasons = [], []
+
+    def on_frame(lane, kind, flags, number, call_id, body):
+        calls.append(call_id)
+        lane.leave()
+
+    lane = Lane(here, on_frame, reasons.append)
+    one = lanes._SCRATCH_BYTES // 64
+    with there:
+        for call_id in range(200):
+            there.sendall(frame(call_id, bytes(one - lanes._HEADER.size)))
+            lane.read()
+    assert (calls, reasons) == (list(range(200)), [])
+
+
 # -- beside gRPC
 
 

@@ -238,6 +238,9 @@ class Lane:
                 return reason
 
     def _read_on(self) -> str:
+        if self._start == self._end:
+            # A thread that left after its frame has not done it. A full buffer would read as the end of the connection.
+            self._start = self._end = 0
         received = self._socket.recv_into(self._view[self._end :], 0, _NO_WAIT)
         if not received:
             return _LOST
