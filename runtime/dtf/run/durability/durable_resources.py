@@ -2,14 +2,14 @@
 
 Owns transactions: a segment that changes state holds `update_lock`, and releasing the lock writes one record of all
 that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s, the values of
-variables `durable_variable`'s.
+variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
 
     record      bytes of the words u32, words as JSON, padding, values (`tensor_frames`)
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
                 [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
-                q: queues and accumulators [container, class, name, numbers, places of arrays]; y: those removed;
-                r: positions of random streams [session, node, counter]; l: lineage
+                o and y: other objects (`durable_objects`); r: positions of random streams [session, node, numbers];
+                l: lineage
 """
 
 from __future__ import annotations
@@ -19,24 +19,22 @@ import logging
 import secrets
 import struct
 import time
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from dtf.run.durability.durable_objects import KEPT_KINDS, DurableObjects, ObjectKey
+from dtf.run.durability.durable_streams import Position, kept_stream
 from dtf.run.durability.durable_variable import DurableVariable
 from dtf.run.durability.journal import Block, Journal
 from dtf.run.durability.once import StepEntry, StepRecords
 from dtf.run.durability.transaction_lock import TransactionLock
 from dtf.run.executor.step import SessionState
 from dtf.run.interfaces import Done, Value
-from dtf.run.lib.philox import PhiloxDraws
-from dtf.run.state.accumulators import Accumulator
-from dtf.run.state.queues import Queue
-from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable, handle_of
+from dtf.run.state.change_log import Keepable
+from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
 from dtf.run.value_types import Array
 from dtf.wire import dtypes, errors, tensor_frames
 from dtf.wire.dtypes import DType
@@ -50,46 +48,44 @@ _ALIGNMENT = 16
 
 _Resource = TypeVar("_Resource")
 _State = TypeVar("_State")
-_ObjectKey = tuple[str, str, str]
-"""Container, class and name of a queue or an accumulator."""
+_PRIVATE = "(session)"
+"""The container of objects that belong to one session."""
 _Words = dict[str, list[list[object]]]
 _Read = Any
 """Words as JSON gives them."""
 
 
-class _KeptDraws(PhiloxDraws):
-    """A stream of random numbers whose position is in the records."""
-
-    def __init__(self, draws: PhiloxDraws, counter: int, moved: Callable[[int], None]) -> None:
-        super().__init__(draws.key, counter)
-        self._moved = moved
-
-    def reserve(self, counters: int) -> int:
-        first = super().reserve(counters)
-        self._moved(self.counter)
-        return first
-
-
 class _DurableSessionState(SessionState):
-    """The state of the nodes of one session. Streams of random numbers go on where the former process was."""
+    """The state of the nodes of one session, or of a function in it. Streams of random numbers and objects without a
+    shared name go on where the former process was.
+    """
 
-    def __init__(self, owner: DurableResources, session: str) -> None:
+    def __init__(self, owner: DurableResources, session: str, prefix: str = "") -> None:
         super().__init__()
         self._owner = owner
         self._session = session
+        self._prefix = prefix
 
     def node_state(self, name: str, factory: Callable[[], _State]) -> _State:
         """See `SessionState.node_state`."""
 
         def create() -> _State:
-            made = factory()
-            if not isinstance(made, PhiloxDraws):
-                return made
-            counter = self._owner.positions.get((self._session, name), made.counter)
-            kept = _KeptDraws(made, counter, lambda now: self._owner.move(self._session, name, now))
-            return cast(_State, kept)
+            return cast(_State, self._kept(f"{self._prefix}{name}", factory()))
 
         return super().node_state(name, create)
+
+    def _kept(self, name: str, made: object) -> object:
+        owner, session = self._owner, self._session
+        stream = kept_stream(made, owner.positions.get((session, name)), lambda now: owner.move(session, name, now))
+        if stream is not None:
+            return stream
+        if isinstance(made, KEPT_KINDS):
+            owner.objects.adopt((_PRIVATE, type(made).__name__, f"{session} {name}"), cast(Keepable, made))
+        elif type(made) is SessionState:
+            return _DurableSessionState(owner, session, f"{name}/")
+        elif isinstance(made, tuple):  # a sampler and its stream
+            return tuple(self._kept(name, each) for each in made)
+        return made
 
 
 class DurableResources(ResourceManager):
@@ -100,6 +96,7 @@ class DurableResources(ResourceManager):
       generation: how often the folder has been taken by a process.
       steps: for each step, the operations that have run.
       positions: where the streams of random numbers are, by session and node.
+      objects: all that is kept beside variables and streams.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -115,13 +112,9 @@ class DurableResources(ResourceManager):
         self.update_lock = self._transactions
         self.journal = Journal(folder)
         self.steps = StepRecords(self)
-        self.positions: dict[tuple[str, str], int] = {}
+        self.positions: dict[tuple[str, str], Position] = {}
         self._moved: dict[tuple[str, str], None] = {}
-        self._stored: dict[_ObjectKey, tuple[list[int], list[list[Array]]]] = {}
-        self._kept_objects: dict[_ObjectKey, Queue | Accumulator[object]] = {}
-        self._object_keys: dict[int, _ObjectKey] = {}
-        self._changed_objects: dict[_ObjectKey, None] = {}
-        self._removed_objects: list[_ObjectKey] = []
+        self.objects = DurableObjects(self._transactions, self._check_change)
         self.lineage = ""
         self.generation = 0
         self._failure: errors.OpError | None = None
@@ -135,6 +128,7 @@ class DurableResources(ResourceManager):
         started = time.monotonic()
         self._read()
         self._orphans = {session for session, _ in [*self.steps.entries, *self.positions]}
+        self._orphans |= {_session_of(key) for key in self.objects.known() if key[0] == _PRIVATE}
         self._orphans_until_s = time.monotonic() + _ORPHANS_KEPT_S
         self.generation += 1
         self.lineage = self.lineage or secrets.token_hex(8)
@@ -151,33 +145,18 @@ class DurableResources(ResourceManager):
         """What the device of the task says of it."""
         return described(self.lineage)
 
-    def _lookup_or_create_object(
-        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
-    ) -> _Resource:
-        key = container or DEFAULT_CONTAINER, kind.__name__, name
-
-        def create() -> _Resource:
-            made = factory()
-            assert isinstance(made, Queue | Accumulator)
-            if isinstance(made, Queue):
-                made.is_whole = True
-            stored = self._stored.pop(key, None)
-            if stored is not None:
-                _fill(made, *stored)
-            for wait_queue in made.wait_queues:
-                wait_queue.guard = _Guard(self, made)
-            self._object_keys[id(made)] = key
-            self._kept_objects[key] = made
-            return cast(_Resource, made)
-
-        return super().lookup_or_create(container, name, kind, create)
-
     def lookup_or_create(
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
     ) -> _Resource:
         """See `ResourceManager.lookup_or_create`. Variables are made durable."""
-        if kind in (Queue, Accumulator):
-            return self._lookup_or_create_object(container, name, kind, factory)
+        if kind in KEPT_KINDS:
+
+            def create_kept() -> _Resource:
+                made = factory()
+                self.objects.adopt((container or DEFAULT_CONTAINER, kind.__name__, name), cast(Keepable, made))
+                return made
+
+            return super().lookup_or_create(container, name, kind, create_kept)
         if kind is not Variable:
             return super().lookup_or_create(container, name, kind, factory)
 
@@ -199,7 +178,8 @@ class DurableResources(ResourceManager):
         with self.update_lock:
             super().delete(container, name, kind)
             self._gone([found])
-            self._stored.pop((container or DEFAULT_CONTAINER, kind.__name__, name), None)
+            key = container or DEFAULT_CONTAINER, kind.__name__, name
+            self.objects.forget_stored(lambda each: each == key)
 
     def cleanup(self, containers: Iterable[str] = ()) -> None:
         """See `ResourceManager.cleanup`."""
@@ -207,49 +187,31 @@ class DurableResources(ResourceManager):
             super().cleanup(containers)
             left = {id(each) for each in self._objects.values()}
             self._gone([each for each in self._variables.values() if id(each) not in left])
-            self._gone([each for each in self._kept_objects.values() if id(each) not in left])
             wanted = {container or DEFAULT_CONTAINER for container in containers} or {DEFAULT_CONTAINER}
-            for key in [key for key in self._stored if key[0] in wanted]:
-                del self._stored[key]
-                self._removed_objects.append(key)
+            self.objects.forget_others(left, wanted)
+            self.objects.forget_stored(lambda key: key[0] in wanted)
 
     def touch(self, variable: DurableVariable) -> None:
         """A variable is about to change. Raises InternalError outside of a transaction, which would lose the change."""
-        if self._failure is not None:
-            raise self._failure
-        if not self._transactions.is_mine:
-            raise errors.InternalError.of(
-                f"Variable {variable.name} of a durable task is changed outside of a transaction"
-            )
+        self._check_change(variable.name)
         self._changed[variable] = None
 
     def session_state(self, session: str) -> SessionState:
         """What a session keeps per node."""
         return _DurableSessionState(self, session)
 
-    def move(self, session: str, node: str, counter: int) -> None:
+    def move(self, session: str, node: str, position: Position) -> None:
         """A stream of random numbers has moved on. Raises InternalError outside of a transaction."""
         if not self._transactions.is_mine:
             raise errors.InternalError.of(f"Node {node} of a durable task draws outside of a transaction")
-        self.positions[session, node] = counter
+        self.positions[session, node] = position
         self._moved[session, node] = None
 
-    def touch_object(self, handle: Value) -> None:
-        """See `once.Keeper.touch_object`."""
+    def _check_change(self, name: str) -> None:
         if self._failure is not None:
             raise self._failure
-        found = handle
-        if not isinstance(found, Queue | Accumulator):
-            at = handle_of(handle)
-            found = self.lookup(at.container, at.name, Queue)
-            if found is None:
-                found = self.lookup(at.container, at.name, Accumulator)
-        key = self._object_keys.get(id(found))
-        if key is None:
-            raise errors.UnimplementedError.of("A durable task keeps only queues and accumulators with a shared_name")
         if not self._transactions.is_mine:
-            raise errors.InternalError.of(f"{key[2]} of a durable task is changed outside of a transaction")
-        self._changed_objects[key] = None
+            raise errors.InternalError.of(f"{name} of a durable task is changed outside of a transaction")
 
     def after_record(self, done: Done[Value], value: Value) -> None:
         """See `once.Keeper.after_record`."""
@@ -278,19 +240,14 @@ class DurableResources(ResourceManager):
                 self._places.pop(each.number)
                 self._changed.pop(each, None)
                 self._removed.append(each)
-            elif id(each) in self._object_keys:
-                key = self._object_keys.pop(id(each))
-                self._kept_objects.pop(key, None)
-                self._changed_objects.pop(key, None)
-                self._removed_objects.append(key)
+            else:
+                self.objects.forget(each)
 
     # -- writing
 
     def _end(self) -> None:
         """Writes the record of a transaction."""
-        if not (
-            self._changed or self._ran or self._removed or self._moved or self._changed_objects or self._removed_objects
-        ):
+        if not (self._changed or self._ran or self._removed or self._moved or self.objects.has_changes):
             return
         if self._failure is not None:
             raise self._failure
@@ -301,22 +258,17 @@ class DurableResources(ResourceManager):
             self._say_variable(variable, words, values, False)
         ran, self._ran = self._ran, []
         self._say_steps(ran, words, values)
-        objects, self._changed_objects = self._changed_objects, {}
-        self._say_objects({key: _state_of(self._kept_objects[key]) for key in objects}, words, values)
-        gone, self._removed_objects = self._removed_objects, []
-        if gone:
-            words["y"] = [[*key] for key in gone]
+        self.objects.say(words, values)
         moved, self._moved = self._moved, {}
         if moved:
-            words["r"] = [[*key, str(self.positions[key])] for key in moved]
+            words["r"] = [[*key, self.positions[key]] for key in moved]
         removed, self._removed = self._removed, []
         if removed:
             words["x"] = [[each.number] for each in removed]
         forgotten, self._forgotten = self._forgotten, []
         if forgotten:
             words["f"] = [[each] for each in forgotten]
-            for key in [key for key in self.positions if key[0] in forgotten]:
-                del self.positions[key]
+            self._forget_state(forgotten)
         try:
             self.journal.append(_text(words, values))
         except errors.OpError as error:
@@ -372,16 +324,6 @@ class DurableResources(ResourceManager):
         if by_step:
             words["s"] = [[*step, names] for step, names in by_step.items()]
 
-    def _say_objects(
-        self, states: Mapping[_ObjectKey, tuple[list[int], list[list[Array]]]], words: _Words, values: list[Value]
-    ) -> None:
-        for key, (numbers, groups) in states.items():
-            places: list[list[int]] = []
-            for group in groups:
-                places.append(list(range(len(values), len(values) + len(group))))
-                values += group
-            words.setdefault("q", []).append([*key, numbers, places])
-
     def _everything(self) -> bytes:
         """One record that says all."""
         words: _Words = {"g": [[self.generation]], "l": [[self.lineage]]}
@@ -394,12 +336,10 @@ class DurableResources(ResourceManager):
         if self._orphans and time.monotonic() > self._orphans_until_s:
             for key in [key for key in self.steps.entries if key[0] in self._orphans]:
                 self.steps.entries.pop(key, None)
-            for node in [node for node in self.positions if node[0] in self._orphans]:
-                del self.positions[node]
+            self._forget_state(self._orphans)
             self._orphans = set()
-        words["r"] = [[*node, str(counter)] for node, counter in self.positions.items()]
-        self._say_objects(self._stored, words, values)
-        self._say_objects({key: _state_of(each) for key, each in self._kept_objects.items()}, words, values)
+        words["r"] = [[*node, numbers] for node, numbers in list(self.positions.items())]
+        self.objects.say_all(words, values)
         self._say_steps(
             [
                 (key, entry.number, name, value)
@@ -410,6 +350,12 @@ class DurableResources(ResourceManager):
             values,
         )
         return _text(words, values)
+
+    def _forget_state(self, sessions: Collection[str]) -> None:
+        """The streams and the own objects of sessions are gone."""
+        for key in [key for key in self.positions if key[0] in sessions]:
+            del self.positions[key]
+        self.objects.drop(lambda key: key[0] == _PRIVATE and _session_of(key) in sessions)
 
     def session_is_here(self, session: str) -> None:
         """The client of a session has come back."""
@@ -431,12 +377,11 @@ class DurableResources(ResourceManager):
             self.lineage = words.get("l", [[self.lineage]])[0][0]
             self._read_variables(words, values, blocks, held)
             self._read_steps(words, values)
-            self._read_objects(words, values)
+            self.objects.read(words, values)
             for (session,) in words.get("f", ()):
                 for key in [key for key in self.steps.entries if key[0] == session]:
                     del self.steps.entries[key]
-                for node in [node for node in self.positions if node[0] == session]:
-                    del self.positions[node]
+                self._forget_state([session])
         by_number: dict[int, Block] = {}
         for number, variable in self._variables.items():
             if number in blocks:
@@ -483,16 +428,8 @@ class DurableResources(ResourceManager):
                     entry.results[name] = tuple(values[each] for each in place)
                 else:
                     entry.results[name] = None if place < 0 else values[place]
-        for session, node, counter in words.get("r", ()):
-            self.positions[session, node] = int(counter)
-
-    def _read_objects(self, words: _Read, values: Sequence[Array]) -> None:
-        """What one record says of queues and accumulators."""
-        for container, kind, name, numbers, places in words.get("q", ()):
-            groups = [[values[place] for place in group] for group in places]
-            self._stored[container, kind, name] = numbers, groups
-        for container, kind, name in words.get("y", ()):
-            self._stored.pop((container, kind, name), None)
+        for session, node, numbers in words.get("r", ()):
+            self.positions[session, node] = tuple(numbers)
 
     def _known(
         self, number: int, container: str, name: str, own_name: str, dtype: DType, shape: list[int | None] | None
@@ -508,41 +445,9 @@ class DurableResources(ResourceManager):
         variable.dtype, variable.declared_shape = dtype, declared
 
 
-class _Guard(AbstractContextManager[None]):
-    """A transaction about one object, for changes without a segment: when an operation is cancelled, others go on."""
-
-    def __init__(self, owner: DurableResources, changed: Queue | Accumulator[object]) -> None:
-        self._owner = weakref.ref(owner)
-        self._changed = weakref.ref(changed)
-
-    def __enter__(self) -> None:
-        owner = self._owner()
-        assert owner is not None
-        owner.update_lock.acquire()
-        changed = self._changed()
-        if changed is not None:
-            with suppress(errors.OpError):  # it has been removed: nothing of it is kept
-                owner.touch_object(changed)
-
-    def __exit__(self, *_: object) -> None:
-        owner = self._owner()
-        assert owner is not None
-        owner.update_lock.release()
-
-
-def _state_of(kept: Queue | Accumulator[object]) -> tuple[list[int], list[list[Array]]]:
-    """The state of a queue or an accumulator: numbers, and groups of arrays."""
-    if isinstance(kept, Queue):
-        return [int(kept.is_closed)], [list(element) for element in kept.elements()]
-    return [kept.num_accumulated, kept.global_step], [kept.parts()]
-
-
-def _fill(made: Queue | Accumulator[object], numbers: list[int], groups: list[list[Array]]) -> None:
-    """Gives a new object the state that `_state_of` has told."""
-    if isinstance(made, Queue):
-        made.fill([tuple(group) for group in groups], bool(numbers[0]))
-    else:
-        made.fill(numbers[0], numbers[1], groups[0])
+def _session_of(key: ObjectKey) -> str:
+    """The session of an object of its own."""
+    return key[2].partition(" ")[0]
 
 
 def _text(words: _Words, values: list[Value]) -> bytes:

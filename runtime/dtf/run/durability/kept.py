@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 from dtf.wire import errors, opdef
-from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2
+from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
-__all__ = ["MARK", "changes_object", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
+__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
 
 MARK = "_once"
 """An attribute of nodes that change state, in the partitions of a step that may be sent again."""
 
 _VARIABLE_CHANGES = re.compile(
-    r"(Resource)?(Sparse)?(Assign(Add|Sub)?(VariableOp)?|Scatter\w+|Apply\w+|StridedSliceAssign|CountUpTo)$"
+    r"(Resource)?(Sparse)?(Assign(Add|Sub)?(VariableOp)?|Scatter\w+|Apply\w+|StridedSliceAssign|CountUpTo)$|"
+    r"Rng(Skip|ReadAndSkip)$|Stateful(Uniform(FullInt|Int)?|(Standard|Truncated)Normal(V2)?|RandomBinomial)$"
 )
 _ALSO_KEPT = frozenset({"DestroyResourceOp"})
 _WITHOUT_STATE = frozenset(
@@ -30,7 +31,7 @@ _WITHOUT_STATE = frozenset(
     Assert Print PrintV2 Timestamp Save SaveSlices SaveV2
     Restore RestoreSlice RestoreV2 GenerateVocabRemapping LoadAndRemapMatrix MergeV2Checkpoints
     ShardedFilename ShardedFilespec ReadFile WriteFile MatchingFiles Abort
-    SaveIncrement CheckNumerics CheckNumericsV2 DeepCopy Empty GuaranteeConst StatelessRandomGetAlg
+    NonDeterministicInts SaveIncrement CheckNumerics CheckNumericsV2 DeepCopy Empty GuaranteeConst StatelessRandomGetAlg
     _ParallelConcatStart
     """.split()
 )
@@ -41,27 +42,41 @@ _HANDLES = re.compile(
     r"LookupTable(Find|Size|Export)\w*|\w*Reader(V2)?|Barrier\w*Size|SummaryWriter"
 )
 """Makers and readers of state that a worker has: a repeated step may run them again."""
-_OBJECTS = re.compile(r"(Padding)?FIFOQueue(V2)?|(Sparse|Resource)?ConditionalAccumulator")
-_OBJECT_READS = re.compile(r"Queue(Size|IsClosed)(V2)?|(Resource)?AccumulatorNumAccumulated")
+_OBJECTS = re.compile(
+    r"((Padding)?FIFO|Priority|RandomShuffle)Queue(V2)?|(Sparse|Resource)?ConditionalAccumulator|Barrier|WorkQueue|"
+    r"(Mutable(Dense)?)?HashTable(OfTensors)?(V2)?"
+)
+_OBJECT_READS = re.compile(
+    r"Queue(Size|IsClosed)(V2)?|(Resource)?AccumulatorNumAccumulated|LookupTable(Find|Size|Export)(V2)?|"
+    r"Stage(Size|Peek)|(Ordered)?Map(Peek|Size|IncompleteSize)|Barrier(Ready|Incomplete)Size|WorkQueueExport"
+)
 _OBJECT_CHANGES = re.compile(
     r"Queue(Enqueue|EnqueueMany|Dequeue|DequeueMany|DequeueUpTo|Close)(V2)?|"
-    r"((Sparse|Resource)?Accumulator(ApplyGradient|TakeGradient)|(Resource)?AccumulatorSetGlobalStep)"
+    r"((Sparse|Resource)?Accumulator(ApplyGradient|TakeGradient)|(Resource)?AccumulatorSetGlobalStep)|"
+    r"LookupTable(Insert|Import|Remove)(V2)?|InitializeTable(FromTextFile)?(V2)?|Barrier(InsertMany|TakeMany|Close)|"
+    r"(Ordered)?Map(Stage|Unstage|UnstageNoKey|Clear)|Stage|Unstage|StageClear|"
+    r"WorkQueue(Create|Take|Confirm|Release|Restore)"
 )
 _DRAWS = frozenset(
-    "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomShuffle Multinomial RandomGamma".split()
+    """
+    RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt RandomShuffle Multinomial RandomGamma
+    RandomPoisson RandomPoissonV2 ParameterizedTruncatedNormal SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+    UniformCandidateSampler LogUniformCandidateSampler FixedUnigramCandidateSampler
+    """.split()
 )
-"""Their generators are streams (`lib.philox`), and how far each has come is kept."""
-_OTHER_DRAWS = frozenset("RandomPoisson RandomPoissonV2 ParameterizedTruncatedNormal".split())
+"""Their generators are streams (`durable_streams`), and how far each has come is kept."""
+_TYPES = ("component_types", "dtypes", "Tcomponents")
+_ELEMENTS_NOT_KEPT = frozenset({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT})
 
 
 def is_kept(op: str) -> bool:
     """Whether the operation changes state of a kind that a durable task keeps."""
-    return _VARIABLE_CHANGES.match(op) is not None or op in _ALSO_KEPT or op in _DRAWS or changes_object(op)
-
-
-def changes_object(op: str) -> bool:
-    """Whether the operation changes a queue or an accumulator, which its first input names."""
-    return _OBJECT_CHANGES.fullmatch(op) is not None
+    return (
+        _VARIABLE_CHANGES.match(op) is not None
+        or op in _ALSO_KEPT
+        or op in _DRAWS
+        or _OBJECT_CHANGES.fullmatch(op) is not None
+    )
 
 
 def is_result_kept(op: str) -> bool:
@@ -117,17 +132,13 @@ def check_kept(graph_def: graph_pb2.GraphDef, task: str) -> None:
 
 
 def _reason(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> str | None:
-    if is_kept(node.op):
-        return None
+    if is_kept(node.op) or _OBJECTS.fullmatch(node.op):
+        types = {each for name in _TYPES if name in node.attr for each in node.attr[name].list.type}
+        return "handles and datasets as elements are not kept" if types & _ELEMENTS_NOT_KEPT else None
     called = _called(node, functions)
     if called:
         changing = _first_change(called, functions, set())
         return None if changing is None else f"its function has '{changing.name}' ({changing.op})"
-    if node.op in _OTHER_DRAWS:
-        is_seeded = node.attr["seed"].i or node.attr["seed2"].i
-        return "the position of a seeded random generator is not kept" if is_seeded else None
-    if _OBJECTS.fullmatch(node.op):
-        return None if node.attr["shared_name"].s else "it has no shared_name, and belongs to one session"
     if _OBJECT_READS.fullmatch(node.op):
         return None
     return "state of this kind is not kept" if _has_state(node.op) else None

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast
 
-from dtf.run.durability.kept import MARK, changes_object, is_kept, is_result_kept
+from dtf.run.durability.kept import MARK, is_kept, is_result_kept
 from dtf.run.executor.instructions import Instruction
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Value
@@ -62,9 +62,6 @@ class Keeper(Protocol):
 
     def forget_session(self, session: str) -> None:
         """The entries of a session are not needed any more."""
-
-    def touch_object(self, handle: Value) -> None:
-        """A queue or an accumulator may change in the transaction that is open."""
 
     def after_record(self, done: Done[Value], value: Value) -> None:
         """Calls done(value) when the transaction that is open has its record, or done(error=...)."""
@@ -161,8 +158,6 @@ def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Ins
     if not is_marked and not keeps:
         return instruction
     name, call, kernel = instruction.name, instruction.function, instruction.kernel
-    if keeps and changes_object(instruction.op):
-        call = _touching(call, kernel.asynchronous)
     if kernel.asynchronous:
         function = _asynchronous(name, call, keeps)
     else:
@@ -171,16 +166,6 @@ def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Ins
         keeps_result = keeps and is_result_kept(instruction.op)
         function = _synchronous(name, call, kernel.stateful, gives_reference, keeps_result)
     return dataclasses.replace(instruction, kernel=kernel._replace(stateful=True), function=function, keeps=keeps)
-
-
-def _touching(call: Callable[..., Value], is_asynchronous: bool) -> Callable[..., Value]:
-    """As `call`, of an operation on a queue or an accumulator; the transaction keeps what it changes."""
-
-    def run(step: StepContext, *inputs: Value) -> Value:
-        cast(Keeper, step.resources).touch_object(inputs[1 if is_asynchronous else 0])
-        return call(step, *inputs)
-
-    return run
 
 
 def _synchronous(

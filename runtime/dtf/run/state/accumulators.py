@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from dtf.run.kernels.gathering import scatter_rows
 from dtf.run.lib.growth import Growth
+from dtf.run.state.change_log import NOT_KEPT, ChangeLog, Entries, EntryKey, Parts
 from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
@@ -30,16 +31,22 @@ _Gradient = TypeVar("_Gradient")
 
 
 class Sum(Protocol[_Gradient]):
-    """What is being added up."""
+    """What is being added up.
+
+    Attributes:
+      log: where changes are reported.
+    """
+
+    log: ChangeLog
 
     def add(self, gradient: _Gradient) -> None:
         """Adds one gradient. Raises InvalidArgumentError when its shape does not fit."""
 
-    def parts(self) -> list[np.ndarray]:
-        """What has been added, as arrays that `fill` takes."""
+    def entries(self) -> dict[EntryKey, Parts]:
+        """What has been added."""
 
-    def fill(self, parts: Sequence[np.ndarray]) -> None:
-        """Puts what `parts` has given into a new sum."""
+    def fill(self, entries: Entries) -> None:
+        """Gives a new sum this state."""
 
     def take(self, mean: bool, count: int) -> _Gradient:
         """The sum, or the mean of `count` gradients, and starts again from nothing."""
@@ -98,6 +105,7 @@ class Accumulator(Generic[_Gradient]):
                 return
             self._total.add(gradient)
             self.num_accumulated += 1
+            self._log_counts()
         flush(self._lock, self._takers)
 
     def take(self, num_required: int, cancellation: CancellationManager | None, done: Done[Outputs]) -> None:
@@ -111,6 +119,7 @@ class Accumulator(Generic[_Gradient]):
             operation.value = self._total.take(self._mean, self.num_accumulated)
             self.num_accumulated = 0
             self.global_step += 1
+            self._log_counts()
             return True
 
         operation = Operation(attempt, done, cancellation, "TakeGrad operation was cancelled")
@@ -130,22 +139,31 @@ class Accumulator(Generic[_Gradient]):
                     new_global_step,
                 )
             self.global_step = new_global_step
+            self._log_counts()
 
-    @property
-    def wait_queues(self) -> tuple[WaitQueue, ...]:
-        """Where operations wait."""
-        return (self._takers,)
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._total.log = log
+        self._takers.guard = guard
 
-    def parts(self) -> list[np.ndarray]:
-        """What has been added, as arrays that `fill` takes."""
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`."""
         with self._lock:
-            return self._total.parts()
+            return {_COUNTS: [self._counts()], **self._total.entries()}
 
-    def fill(self, num_accumulated: int, global_step: int, parts: Sequence[np.ndarray]) -> None:
-        """Gives a new accumulator the state of another."""
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`."""
         with self._lock:
-            self.num_accumulated, self.global_step = num_accumulated, global_step
-            self._total.fill(parts)
+            if _COUNTS in entries:
+                self.num_accumulated, self.global_step = (int(each) for each in entries[_COUNTS][0])
+            self._total.fill(entries)
+
+    def _log_counts(self) -> None:
+        if self._total.log.is_kept:
+            self._total.log.put(_COUNTS, [self._counts()])
+
+    def _counts(self) -> np.ndarray:
+        return np.array([self.num_accumulated, self.global_step], np.int64)
 
     def close(self) -> None:
         """The container that held it is gone: everyone who waits gets a CancelledError."""
@@ -157,10 +175,14 @@ class Accumulator(Generic[_Gradient]):
             operation.report()
 
 
+_COUNTS, _SUM = "counts", "sum"
+
+
 class DenseSum:
     """Sums arrays of one shape."""
 
     def __init__(self, shape: TensorShape) -> None:
+        self.log: ChangeLog = NOT_KEPT
         self._shape = shape
         self._dims = tuple(shape.as_list()) if shape.is_fully_defined() else None
         self._sum: np.ndarray | None = None
@@ -175,13 +197,14 @@ class DenseSum:
             self._sum += gradient
         else:
             self._sum, self._is_own = np.asarray(self._sum + gradient), True
+        self.log.put(_SUM, [self._sum])
 
-    def parts(self) -> list[np.ndarray]:
-        return [] if self._sum is None else [self._sum]
+    def entries(self) -> dict[EntryKey, Parts]:
+        return {} if self._sum is None else {_SUM: [self._sum]}
 
-    def fill(self, parts: Sequence[np.ndarray]) -> None:
-        if parts:
-            self._sum, self._is_own = parts[0], False
+    def fill(self, entries: Entries) -> None:
+        if _SUM in entries:
+            self._sum, self._is_own = np.asarray(entries[_SUM][0]), False
 
     def _check(self, gradient: np.ndarray) -> None:
         expected = self._shape if self._sum is None else TensorShape(list(np.shape(self._sum)))
@@ -193,6 +216,7 @@ class DenseSum:
     def take(self, mean: bool, count: int | np.ndarray) -> np.ndarray:
         assert self._sum is not None
         total, self._sum = self._sum, None
+        self.log.remove(_SUM)
         if mean and self._is_own and total.dtype.kind in "fc":
             mean_of: np.ndarray = np.divide(total, np.asarray(count, total.dtype), out=total)
             return mean_of
@@ -204,6 +228,7 @@ class SparseSum:
 
     def __init__(self, shape: TensorShape) -> None:
         """shape: of the dense tensor; a scalar's shape, which has no rows, says nothing, as an unknown one."""
+        self.log: ChangeLog = NOT_KEPT
         self._shape = TensorShape(None) if shape.ndims == 0 else shape
         self._gradients: list[tuple[np.ndarray, np.ndarray]] = []
         self._growth = Growth("a sparse accumulator")
@@ -218,19 +243,24 @@ class SparseSum:
         sums = np.zeros((len(distinct), *self._row_shape), values.dtype)
         scatter_rows(np.add, sums, inverse, values)
         self._growth.add((distinct, sums), len(self._gradients))
-        self._gradients.append((distinct.astype(np.int64), sums))
+        added = distinct.astype(np.int64), sums
+        self.log.put(len(self._gradients), added)
+        self._gradients.append(added)
 
-    def parts(self) -> list[np.ndarray]:
-        return [part for pair in self._gradients for part in pair]
+    def entries(self) -> dict[EntryKey, Parts]:
+        return dict(enumerate(self._gradients))
 
-    def fill(self, parts: Sequence[np.ndarray]) -> None:
-        for rows, sums in zip(parts[::2], parts[1::2], strict=True):
-            self._growth.add((rows, sums), len(self._gradients))
-            self._gradients.append((rows, sums))
-            self._row_shape = sums.shape[1:]
+    def fill(self, entries: Entries) -> None:
+        for key, parts in entries.items():
+            if isinstance(key, int):
+                rows, sums = (np.asarray(part) for part in parts)
+                self._growth.add((rows, sums), len(self._gradients))
+                self._gradients.append((rows, sums))
+                self._row_shape = sums.shape[1:]
 
     def take(self, mean: bool, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         gradients, self._gradients, self._row_shape = self._gradients, [], None
+        self.log.clear()  # the counts follow
         indices, inverse = np.unique(np.concatenate([rows for rows, _ in gradients]), return_inverse=True)
         parts = np.concatenate([sums for _, sums in gradients])
         values = np.zeros((len(indices), *parts.shape[1:]), parts.dtype)

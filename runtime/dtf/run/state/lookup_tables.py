@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from dtf.run.kernels.arguments import invalid, shape_text, zero_of
 from dtf.run.lib.fingerprints import murmur64
 from dtf.run.lib.growth import Growth
+from dtf.run.state.change_log import NOT_KEPT, ChangeLog, Entries, EntryKey, Parts
 from dtf.run.value_types import Array, Scalar
 from dtf.wire import errors
 from dtf.wire.dtypes import DType
@@ -23,6 +25,9 @@ from dtf.wire.strings import filled
 
 __all__ = ["LookupTable"]
 
+_STATE = "state"
+_BATCH_ROWS_MIN = 1024
+"""Batches of a small table are not joined."""
 _FULL_FROM = 0.8
 """A dense table with a greater part of its buckets in use gets twice as many."""
 
@@ -61,6 +66,9 @@ class LookupTable:
         self._values: dict[Scalar, Scalar] = {}
         self._growth = Growth(f"table {name}")
         self._lock = threading.Lock()
+        self._log: ChangeLog = NOT_KEPT
+        self._batches = 0
+        self._batch_rows = 0
 
     def __len__(self) -> int:
         self._check_initialized()
@@ -99,8 +107,12 @@ class LookupTable:
         with self._lock:
             if self.is_initialized and given != self._values:
                 raise errors.FailedPreconditionError.of("Table already initialized.")
+            is_new = not self.is_initialized
             self._values = given
             self.is_initialized = True
+            if self._log.is_kept and is_new:
+                self._log.put(_STATE, self._state())
+                self._log_batch([np.ravel(keys), np.ravel(values)])
 
     def find(self, keys: np.ndarray, default: Array) -> np.ndarray:
         """The value of each key, the default for unknown ones: [*keys.shape, *value_shape]."""
@@ -139,7 +151,13 @@ class LookupTable:
             self._growth.add(pairs.values(), len(self._values))
             if replace_all:
                 self._values = {}
-            self._values.update((key, value) for key, value in pairs.items() if key not in self._reserved)
+            self._update(pairs)
+            if self._log.is_kept:
+                if replace_all:
+                    self._log.clear()
+                    self._log.put(_STATE, self._state())
+                    self._batch_rows = 0
+                self._log_batch([np.ravel(keys), rows])
 
     def remove(self, keys: np.ndarray) -> None:
         """Forgets entries; unknown keys do not matter."""
@@ -147,6 +165,65 @@ class LookupTable:
         with self._lock:
             for key in np.ravel(keys).tolist():
                 self._values.pop(key, None)
+            if self._log.is_kept:
+                self._log_batch([np.ravel(keys)])
+
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._log = log
+
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`. One batch has all keys."""
+        with self._lock:
+            return self._joined()
+
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`. Batches of keys and values are added, and batches of keys removed, in order."""
+        with self._lock:
+            for key, parts in entries.items():
+                if isinstance(key, str):
+                    self.is_initialized, self._buckets = bool(parts[0][0]), int(parts[0][1])
+                    continue
+                self._batches = max(self._batches, key + 1)
+                self._batch_rows += np.size(parts[0])
+                keys = np.ravel(parts[0]).tolist()
+                if len(parts) == 1:
+                    for each in keys:
+                        self._values.pop(each, None)
+                else:
+                    values = np.asarray(parts[1])
+                    rows = np.array(values) if self.value_shape else values.tolist()
+                    self._update(dict(zip(keys, rows, strict=True)))
+
+    def _update(self, pairs: Mapping[Scalar, Scalar]) -> None:
+        self._values.update((key, value) for key, value in pairs.items() if key not in self._reserved)
+
+    def _log_batch(self, parts: Parts) -> None:
+        """Reports a change. All batches become one when they have many more rows than the table."""
+        self._batch_rows += np.size(parts[0])
+        if self._batch_rows <= max(_BATCH_ROWS_MIN, 2 * len(self._values)):
+            self._log.put(self._batches, parts)
+            self._batches += 1
+            return
+        self._log.clear()
+        for key, all_parts in self._joined().items():
+            self._log.put(key, all_parts)
+
+    def _joined(self) -> dict[EntryKey, Parts]:
+        keys, values = self._arrays()
+        key = self._batches
+        self._batches += 1
+        self._batch_rows = len(keys)
+        return {_STATE: self._state(), key: [keys, values]}
+
+    def _state(self) -> Parts:
+        return [np.array([self.is_initialized, self._buckets], np.int64)]
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        keys, values = list(self._values), list(self._values.values())
+        exported = np.empty((len(values), *self.value_shape), self.value_dtype.as_numpy_dtype)
+        exported[:] = values or exported
+        return _vector(keys, self.key_dtype), exported
 
     def export(self) -> tuple[np.ndarray, np.ndarray]:
         """All keys and all values, in the same order."""
@@ -154,10 +231,7 @@ class LookupTable:
         if self._buckets:
             return self._as_buckets()
         with self._lock:
-            keys, values = list(self._values), list(self._values.values())
-        exported = np.empty((len(values), *self.value_shape), self.value_dtype.as_numpy_dtype)
-        exported[:] = values or exported
-        return _vector(keys, self.key_dtype), exported
+            return self._arrays()
 
     def _as_buckets(self) -> tuple[np.ndarray, np.ndarray]:
         """Keys [buckets, 1] and values, those of scalars [buckets, 1] too, as TensorFlow's dense tables lay them out.

@@ -15,12 +15,14 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
 
 from dtf.run.lib.growth import Growth
+from dtf.run.state.change_log import NOT_KEPT, ChangeLog, Entries, EntryKey, Parts
 from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array, Element
@@ -38,9 +40,11 @@ class Storage(Protocol):
 
     Attributes:
       gathers: whether those who take many set aside what is there while they wait for more.
+      log: where changes are reported; each element is an entry.
     """
 
     gathers: bool
+    log: ChangeLog
 
     def __len__(self) -> int: ...
 
@@ -54,6 +58,12 @@ class Storage(Protocol):
     def put_back(self, elements: Sequence[Element]) -> None:
         """Returns what was taken, in the order of taking, so that it comes first again."""
 
+    def entries(self) -> dict[EntryKey, Parts]:
+        """All elements, and whatever else decides which one comes next."""
+
+    def fill(self, entries: Entries) -> None:
+        """Gives a new storage this state."""
+
 
 class FifoStorage:
     """First in, first out."""
@@ -61,6 +71,8 @@ class FifoStorage:
     gathers = True
 
     def __init__(self) -> None:
+        self.log: ChangeLog = NOT_KEPT
+        self._first = 0  # the number of the first element, which is its key
         self._elements: deque[Element] = deque()
 
     def __len__(self) -> int:
@@ -70,17 +82,27 @@ class FifoStorage:
         return len(self._elements)
 
     def put(self, element: Element) -> None:
+        self.log.put(self._first + len(self._elements), element)
         self._elements.append(element)
 
     def take(self) -> Element:
+        self.log.remove(self._first)
+        self._first += 1
         return self._elements.popleft()
 
     def put_back(self, elements: Sequence[Element]) -> None:
-        self._elements.extendleft(reversed(elements))
+        for element in reversed(elements):
+            self._first -= 1
+            self.log.put(self._first, element)
+            self._elements.appendleft(element)
 
-    def elements(self) -> list[Element]:
-        """All of them, the next one first."""
-        return list(self._elements)
+    def entries(self) -> dict[EntryKey, Parts]:
+        return dict(enumerate(self._elements, self._first))
+
+    def fill(self, entries: Entries) -> None:
+        elements = _numbered(entries)
+        self._first = elements[0][0] if elements else 0
+        self._elements.extend(tuple(parts) for _, parts in elements)
 
 
 class ShuffleStorage:
@@ -89,8 +111,10 @@ class ShuffleStorage:
     gathers = True
 
     def __init__(self, min_after_dequeue: int, seed: int | None) -> None:
+        self.log: ChangeLog = NOT_KEPT
         self.min_after_dequeue = min_after_dequeue
-        self._random = np.random.default_rng(seed)
+        self._bits = np.random.PCG64(seed)
+        self._random = np.random.Generator(self._bits)
         self._elements: list[Element] = []
 
     def __len__(self) -> int:
@@ -100,15 +124,44 @@ class ShuffleStorage:
         return len(self._elements) if closed else max(0, len(self._elements) - self.min_after_dequeue)
 
     def put(self, element: Element) -> None:
+        self.log.put(len(self._elements), element)
         self._elements.append(element)
 
     def take(self) -> Element:
         at = int(self._random.integers(len(self._elements)))
+        last = len(self._elements) - 1
+        if self.log.is_kept:
+            self.log.put(_RANDOM, [self._random_state()])
+            if at == last:
+                self.log.remove(at)
+            else:
+                self.log.move(last, at)
         self._elements[at], self._elements[-1] = self._elements[-1], self._elements[at]
         return self._elements.pop()
 
     def put_back(self, elements: Sequence[Element]) -> None:
-        self._elements.extend(elements)
+        for element in elements:
+            self.put(element)
+
+    def entries(self) -> dict[EntryKey, Parts]:
+        return {_RANDOM: [self._random_state()], **dict(enumerate(self._elements))}
+
+    def fill(self, entries: Entries) -> None:
+        self._elements.extend(tuple(parts) for _, parts in _numbered(entries))
+        if _RANDOM in entries:
+            words = [int(word) for word in entries[_RANDOM][0]]
+            self._bits.state = {
+                "bit_generator": "PCG64",
+                "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
+                "has_uint32": words[4],
+                "uinteger": words[5],
+            }
+
+    def _random_state(self) -> np.ndarray:
+        state = self._bits.state
+        both = [int(state["state"][name]) for name in ("state", "inc")]
+        words = [word for number in both for word in divmod(number, 1 << 64)]
+        return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
 
 
 class PriorityStorage:
@@ -117,6 +170,7 @@ class PriorityStorage:
     gathers = False
 
     def __init__(self) -> None:
+        self.log: ChangeLog = NOT_KEPT
         self._elements: list[tuple[int, int, Element]] = []
         self._arrivals = itertools.count()
 
@@ -127,14 +181,35 @@ class PriorityStorage:
         return len(self._elements)
 
     def put(self, element: Element) -> None:
-        heapq.heappush(self._elements, (int(element[0]), next(self._arrivals), element))
+        arrival = next(self._arrivals)
+        self.log.put(arrival, element)
+        heapq.heappush(self._elements, (int(element[0]), arrival, element))
 
     def take(self) -> Element:
-        return heapq.heappop(self._elements)[2]
+        _, arrival, element = heapq.heappop(self._elements)
+        self.log.remove(arrival)
+        return element
 
     def put_back(self, elements: Sequence[Element]) -> None:
         for element in elements:
             self.put(element)
+
+    def entries(self) -> dict[EntryKey, Parts]:
+        return {arrival: element for _, arrival, element in self._elements}
+
+    def fill(self, entries: Entries) -> None:
+        elements = _numbered(entries)
+        self._elements = [(int(parts[0]), arrival, tuple(parts)) for arrival, parts in elements]
+        heapq.heapify(self._elements)
+        self._arrivals = itertools.count(elements[-1][0] + 1 if elements else 0)
+
+
+_RANDOM, _CLOSED = "random", "closed"
+
+
+def _numbered(entries: Mapping[EntryKey, Parts]) -> list[tuple[int, Parts]]:
+    """The entries of elements, by their numbers."""
+    return sorted(((key, parts) for key, parts in entries.items() if isinstance(key, int)), key=lambda each: each[0])
 
 
 class Queue:
@@ -306,7 +381,7 @@ class Queue:
         ended: list[Operation] = []
         if cancel_pending_enqueues:
             with self._lock:
-                self.is_closed = True
+                self._set_closed()
                 ended = self._enqueues.drain(
                     lambda waiting: errors.CancelledError.of(waiting.cancelled_message)
                 )
@@ -316,7 +391,7 @@ class Queue:
         def attempt(operation: Operation) -> bool:
             if self.is_closed and not cancel_pending_enqueues:
                 return operation.fail(errors.CancelledError.of(f"Queue '{self.name}' is already closed."))
-            self.is_closed = True
+            self._set_closed()
             return True
 
         self._wait(self._enqueues, Operation(attempt, done, cancellation, "Close operation was cancelled"))
@@ -335,25 +410,30 @@ class Queue:
         for operation in ended:
             operation.report()
 
-    @property
-    def wait_queues(self) -> tuple[WaitQueue, ...]:
-        """Where operations wait."""
-        return self._enqueues, self._dequeues
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`. Operations are whole from now on."""
+        self.is_whole = True
+        self._storage.log = log
+        for wait_queue in (self._enqueues, self._dequeues):
+            wait_queue.guard = guard
 
-    def elements(self) -> list[Element]:
-        """All elements, the next one first; of a first-in, first-out queue only."""
-        assert isinstance(self._storage, FifoStorage)
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`."""
         with self._lock:
-            return self._storage.elements()
+            return {**({_CLOSED: []} if self.is_closed else {}), **self._storage.entries()}
 
-    def fill(self, elements: Sequence[Element], is_closed: bool) -> None:
-        """Puts elements into a new queue, in this order."""
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`."""
         with self._lock:
-            for element in elements:
-                self._storage.put(element)
-            self.is_closed = is_closed
+            self._storage.fill(entries)
+            self.is_closed = _CLOSED in entries
 
     # -- within
+
+    def _set_closed(self) -> None:
+        if not self.is_closed:
+            self._storage.log.put(_CLOSED, [])
+        self.is_closed = True
 
     def _check_whole(self, count: int) -> None:
         if self.is_whole and self.capacity is not None and count > self.capacity:

@@ -11,11 +11,13 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from dtf.run.lib.growth import Growth
+from dtf.run.state.change_log import NOT_KEPT, ChangeLog, Entries, EntryKey, Parts
 from dtf.run.state.wait_queue import Done, Operation, Outputs, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.run.value_types import Array, Element
@@ -25,18 +27,22 @@ _FIRST_INDEX = -(2**63)
 
 
 class _WaitQueues:
-    """Operations on one object that wait independently of each other. `lock` guards them and the owner's state."""
+    """Operations on one object that wait independently of each other. `lock` guards them and the owner's state.
+    `guard` is that of `WaitQueue`.
+    """
 
     def __init__(self, what: str) -> None:
         self.lock = threading.RLock()
         self._what = what
         self._wait_queues: set[WaitQueue] = set()
+        self.guard: AbstractContextManager[object] = nullcontext()
 
     def run(
         self, attempt: Callable[[Operation], bool], cancellation: CancellationManager | None, done: Done[Any]
     ) -> None:
         """Reports to `done` when `attempt` has succeeded, now or after another operation has."""
         wait_queue = WaitQueue(self.lock)
+        wait_queue.guard = self.guard
         operation = Operation(attempt, done, cancellation, f"{self._what} operation was cancelled")
         with self.lock:
             self._wait_queues.add(wait_queue)
@@ -58,6 +64,8 @@ class StagingArea:
 
     def __init__(self, capacity: int, memory_limit: int) -> None:
         self._capacity, self._memory_limit = capacity, memory_limit
+        self._log: ChangeLog = NOT_KEPT
+        self._first = 0  # the number of the first element, which is the key of its entry
         self._elements: deque[Element] = deque()
         self._growth = Growth("a staging area")
         self._wait_queues = _WaitQueues("Stage")
@@ -73,6 +81,7 @@ class StagingArea:
         def attempt(operation: Operation) -> bool:
             if not has_room(self._elements, element, self._capacity, self._memory_limit):
                 return False
+            self._log.put(self._first + len(self._elements), element)
             self._elements.append(element)
             return True
 
@@ -80,7 +89,7 @@ class StagingArea:
 
     def take(self, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """Removes the oldest tuple; waits while the area is empty."""
-        self._get(0, self._elements.popleft, cancellation, done)
+        self._get(0, self._popped, cancellation, done)
 
     def peek(self, index: int, cancellation: CancellationManager | None, done: Done[Element]) -> None:
         """The tuple at `index`; waits while there are not so many."""
@@ -89,8 +98,30 @@ class StagingArea:
     def clear(self) -> None:
         """Removes all tuples."""
         with self._wait_queues.lock:
+            self._log.clear()
             self._elements.clear()
         self._wait_queues.advance()
+
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._log, self._wait_queues.guard = log, guard
+
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            return dict(enumerate(self._elements, self._first))
+
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            numbers = sorted(key for key in entries if isinstance(key, int))
+            self._first = numbers[0] if numbers else 0
+            self._elements.extend(tuple(entries[number]) for number in numbers)
+
+    def _popped(self) -> Element:
+        self._log.remove(self._first)
+        self._first += 1
+        return self._elements.popleft()
 
     def _get(
         self,
@@ -113,6 +144,7 @@ class MapStagingArea:
 
     def __init__(self, capacity: int, memory_limit: int, size: int) -> None:
         self._capacity, self._memory_limit, self._size = capacity, memory_limit, size
+        self._log: ChangeLog = NOT_KEPT
         self._incomplete: dict[int, dict[int, Array]] = {}
         self._complete: dict[int, dict[int, Array]] = {}
         self._growth = Growth("a staging area")
@@ -155,9 +187,12 @@ class MapStagingArea:
             held = [tuple(each.values()) for each in self._complete.values()]
             if len(parts) < self._size:
                 self._incomplete[key] = parts
+                self._log.put(f"incomplete {key}", _numbered_parts(parts))
             elif has_room(held, tuple(parts.values()), self._capacity, self._memory_limit):
-                self._incomplete.pop(key, None)
+                if self._incomplete.pop(key, None) is not None:
+                    self._log.remove(f"incomplete {key}")
                 self._complete[key] = parts
+                self._log.put(key, _numbered_parts(parts))
             else:
                 return False
             return True
@@ -183,8 +218,11 @@ class MapStagingArea:
             if any(index not in parts for index in indices):
                 return operation.fail(_invalid(f"Some of the parts {list(indices)} of key '{found}' are gone."))
             operation.value = (found, tuple(parts.pop(index) for index in indices))
-            if not parts:
+            if parts:
+                self._log.put(found, _numbered_parts(parts))
+            else:
                 del self._complete[found]
+                self._log.remove(found)
             return True
 
         self._wait_queues.run(attempt, cancellation, done)
@@ -206,9 +244,32 @@ class MapStagingArea:
     def clear(self) -> None:
         """Removes everything."""
         with self._wait_queues.lock:
+            self._log.clear()
             self._complete.clear()
             self._incomplete.clear()
         self._wait_queues.advance()
+
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._log, self._wait_queues.guard = log, guard
+
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            kept: dict[EntryKey, Parts] = {}
+            for key, parts in self._incomplete.items():
+                kept[f"incomplete {key}"] = _numbered_parts(parts)
+            kept.update((key, _numbered_parts(parts)) for key, parts in self._complete.items())
+            return kept
+
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            for key, parts in entries.items():
+                if isinstance(key, int):
+                    self._complete[key] = _parts_by_number(parts)
+                else:
+                    self._incomplete[int(key.split()[1])] = _parts_by_number(parts)
 
     def _check(self, indices: Sequence[int]) -> None:
         for index in indices:
@@ -227,6 +288,7 @@ class Barrier:
         self._types, self._shapes = types, shapes
         self._size = len(types)
         # By key: the number of the insertion that began it, its order of arrival, the parts.
+        self._log: ChangeLog = NOT_KEPT
         self._incomplete: dict[bytes, tuple[int, int, dict[int, Array]]] = {}
         self._ready: list[tuple[int, int, bytes, dict[int, Array]]] = []
         self._next_index = _FIRST_INDEX
@@ -272,6 +334,7 @@ class Barrier:
                 self._insert(component, key, value)
             # All that one insertion begins has one number.
             self._next_index += bool(new)
+            self._log_state()
         self._wait_queues.advance()
 
     def _insert(self, component: int, key: bytes, value: Array) -> None:
@@ -285,6 +348,8 @@ class Barrier:
         if len(parts) == self._size:
             del self._incomplete[key]
             heapq.heappush(self._ready, (index, arrival, key, parts))
+        if self._log.is_kept:
+            self._log.put(arrival, _barrier_parts(index, key, parts))
 
     def take_many(
         self, count: int, allow_small: bool, cancellation: CancellationManager | None, done: Done[Outputs],
@@ -310,6 +375,8 @@ class Barrier:
             if len(self._ready) < wanted:
                 return False
             taken = [heapq.heappop(self._ready) for _ in range(wanted)]
+            for _, arrival, *_ in taken:
+                self._log.remove(arrival)
             keys = np.empty(len(taken), object)
             keys[:] = [key for _, _, key, _ in taken]
             components = [
@@ -333,8 +400,48 @@ class Barrier:
             self._is_closed = True
             if cancel_pending_enqueues:
                 self._is_cancelled = True
+                for _, arrival, _ in self._incomplete.values():
+                    self._log.remove(arrival)
                 self._incomplete.clear()
+            self._log_state()
         self._wait_queues.advance()
+
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._log, self._wait_queues.guard = log, guard
+
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            kept: dict[EntryKey, Parts] = {_STATE: self._state()}
+            for key, (index, arrival, parts) in self._incomplete.items():
+                kept[arrival] = _barrier_parts(index, key, parts)
+            kept.update((arrival, _barrier_parts(index, key, parts)) for index, arrival, key, parts in self._ready)
+            return kept
+
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`."""
+        with self._wait_queues.lock:
+            last = -1
+            for arrival, arrays in entries.items():
+                if isinstance(arrival, str):
+                    self._next_index = int(arrays[0][0])
+                    self._is_closed, self._is_cancelled = bool(arrays[0][1]), bool(arrays[0][2])
+                    continue
+                last = max(last, arrival)
+                index, key, parts = int(arrays[0]), np.ravel(arrays[1]).tolist()[0], _parts_by_number(arrays[2:])
+                if len(parts) == self._size:
+                    heapq.heappush(self._ready, (index, arrival, key, parts))
+                else:
+                    self._incomplete[key] = index, arrival, parts
+            self._arrivals = itertools.count(last + 1)
+
+    def _log_state(self) -> None:
+        if self._log.is_kept:
+            self._log.put(_STATE, self._state())
+
+    def _state(self) -> Parts:
+        return [np.array([self._next_index, self._is_closed, self._is_cancelled], np.int64)]
 
 
 class Mutex:
@@ -377,6 +484,21 @@ class MutexHold:
 
     def __del__(self) -> None:
         self.release()
+
+
+_STATE = "state"
+
+
+def _numbered_parts(parts: dict[int, Array]) -> Parts:
+    return [np.array(list(parts), np.int64), *parts.values()]
+
+
+def _parts_by_number(numbered: Parts) -> dict[int, Array]:
+    return dict(zip(np.ravel(numbered[0]).tolist(), numbered[1:], strict=True))
+
+
+def _barrier_parts(index: int, key: bytes, parts: dict[int, Array]) -> Parts:
+    return [np.int64(index), np.array([key], object), *_numbered_parts(parts)]
 
 
 def has_room(held: Sequence[Sequence[Array]], element: Sequence[Array], capacity: int, memory_limit: int) -> bool:

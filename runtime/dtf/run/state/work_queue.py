@@ -17,12 +17,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
 
 from dtf.run.interfaces import Done
 from dtf.run.kernels.arguments import invalid
+from dtf.run.state.change_log import NOT_KEPT, ChangeLog, Entries, EntryKey, Parts
 from dtf.run.state.wait_queue import Operation, WaitQueue, flush
 from dtf.run.threads.cancellation import CancellationManager
 from dtf.wire import errors
@@ -89,6 +91,7 @@ class WorkQueue:
         self._lost: dict[int, str] = {}
         # A lease of a former queue of this name must never be taken for one of this.
         self._number = secrets.randbits(42) << 20
+        self._log: ChangeLog = NOT_KEPT
 
     def create(self, works: Sequence[bytes], epochs: int, seed: int | None, lease_s: float) -> None:
         """Fills the queue once; again with the same arguments, as every worker does, changes nothing.
@@ -122,7 +125,12 @@ class WorkQueue:
             if self._restored is not None:
                 self._begun, self._returned = self._state_of(self._restored)
                 self._restored = None
+                self._log.remove(_RESTORED)
             self._settings = settings
+            self._log.put(_WORKS, [_strings(self._works)])
+            self._log.put(_SETTINGS, self._settings_parts())
+            self._log_counts()
+            self._log_returned()
         flush(self._lock, self._waiting)
 
     def take(self, holder: str, cancellation: CancellationManager | None, done: Done[Lease]) -> None:
@@ -142,6 +150,7 @@ class WorkQueue:
             item = self._next()
             if item is not None:
                 operation.value = self._lend(item, holder)
+                self._log_counts()
                 return True
             if self._held:
                 self._set_timer()
@@ -173,6 +182,9 @@ class WorkQueue:
             held.until = self._clock() + self._lease_s
             if is_done:
                 del self._held[number]
+                self._log.remove(number)
+            else:
+                self._log_held(number, held)
         if is_done:
             flush(self._lock, self._waiting)
 
@@ -186,6 +198,8 @@ class WorkQueue:
             self._expire()
             self._returned.append(self._holding(number).item)
             del self._held[number]
+            self._log.remove(number)
+            self._log_returned()
         flush(self._lock, self._waiting)
 
     def export(self) -> np.ndarray:
@@ -205,13 +219,53 @@ class WorkQueue:
         with self._lock:
             if self._settings is None:
                 self._restored = numbers
+                self._log.put(_RESTORED, [np.array(numbers, np.int64)])
                 return
             begun, returned = self._state_of(numbers)
             for number, held in self._held.items():
                 self._lose(number, f"{held.holder} held it when the queue was restored from a checkpoint")
+                self._log.remove(number)
             self._held.clear()
             self._begun, self._returned = begun, returned
+            self._log_counts()
+            self._log_returned()
         flush(self._lock, self._waiting)
+
+    def keep(self, log: ChangeLog, guard: AbstractContextManager[object]) -> None:
+        """See `change_log.Keepable`."""
+        self._log, self._waiting.guard = log, guard
+
+    def entries(self) -> Entries:
+        """See `change_log.Keepable`. The times at which leases end are not part of it."""
+        with self._lock:
+            kept: dict[EntryKey, Parts] = {_COUNTS: self._counts(), _RETURNED: self._returned_parts()}
+            if self._restored is not None:
+                kept[_RESTORED] = [np.array(self._restored, np.int64)]
+            if self._settings is not None:
+                kept[_WORKS], kept[_SETTINGS] = [_strings(self._works)], self._settings_parts()
+            kept.update((number, _held_parts(held)) for number, held in self._held.items())
+            return kept
+
+    def fill(self, entries: Entries) -> None:
+        """See `change_log.Keepable`. Each lease begins anew: its holder may have been unable to confirm."""
+        with self._lock:
+            if _WORKS in entries:
+                self._works = np.ravel(entries[_WORKS][0]).tolist()
+                epochs, has_seed, seed = np.ravel(entries[_SETTINGS][0]).tolist()
+                self._epochs, self._lease_s = epochs, float(entries[_SETTINGS][1])
+                self._seed = seed if has_seed else None
+                self._settings = tuple(self._works), self._epochs, self._seed, self._lease_s
+            if _RESTORED in entries:
+                self._restored = np.ravel(entries[_RESTORED][0]).tolist()
+            if _COUNTS in entries:
+                self._begun, self._number = np.ravel(entries[_COUNTS][0]).tolist()
+            if _RETURNED in entries:
+                self._returned = deque(Item(*each) for each in np.asarray(entries[_RETURNED][0]).tolist())
+            until = self._clock() + self._lease_s
+            for number, parts in entries.items():
+                if isinstance(number, int):
+                    holder = np.ravel(parts[1]).tolist()[0].decode(errors="backslashreplace")
+                    self._held[number] = _Held(Item(*np.ravel(parts[0]).tolist()), holder, until)
 
     def close(self) -> None:
         """Ends what waits, with CancelledError; the queue's container was emptied."""
@@ -239,7 +293,9 @@ class WorkQueue:
 
     def _next(self) -> Item | None:
         if self._returned:
-            return self._returned.popleft()
+            item = self._returned.popleft()
+            self._log_returned()
+            return item
         epoch, place = divmod(self._begun, len(self._works))
         if self._epochs and epoch >= self._epochs:
             return None
@@ -256,7 +312,8 @@ class WorkQueue:
 
     def _lend(self, item: Item, holder: str) -> Lease:
         self._number += 1
-        self._held[self._number] = _Held(item, holder, self._clock() + self._lease_s)
+        held = self._held[self._number] = _Held(item, holder, self._clock() + self._lease_s)
+        self._log_held(self._number, held)
         return Lease(self._number, self._works[item.shard], item.epoch, item.position)
 
     def _holding(self, number: int) -> _Held:
@@ -272,6 +329,8 @@ class WorkQueue:
             held = self._held.pop(number)
             self._lose(number, f"{held.holder} confirmed nothing for {self._lease_s:g} s")
             self._returned.append(held.item)
+            self._log.remove(number)
+            self._log_returned()
 
     def _lose(self, number: int, why: str) -> None:
         self._lost[number] = why
@@ -295,7 +354,43 @@ class WorkQueue:
     def _wake(self) -> None:
         with self._lock:
             self._timer = None
-        flush(self._lock, self._waiting)
+        with self._waiting.guard:
+            flush(self._lock, self._waiting)
 
     def _text(self, item: Item) -> str:
         return f"{self._works[item.shard].decode(errors='backslashreplace')} (epoch {item.epoch})"
+
+    def _log_counts(self) -> None:
+        if self._log.is_kept:
+            self._log.put(_COUNTS, self._counts())
+
+    def _log_returned(self) -> None:
+        if self._log.is_kept:
+            self._log.put(_RETURNED, self._returned_parts())
+
+    def _log_held(self, number: int, held: _Held) -> None:
+        if self._log.is_kept:
+            self._log.put(number, _held_parts(held))
+
+    def _counts(self) -> Parts:
+        return [np.array([self._begun, self._number], np.int64)]
+
+    def _returned_parts(self) -> Parts:
+        return [np.array(list(self._returned), np.int64).reshape(-1, 3)]
+
+    def _settings_parts(self) -> Parts:
+        seed = self._seed
+        return [np.array([self._epochs, seed is not None, seed or 0], np.int64), np.float64(self._lease_s)]
+
+
+_WORKS, _SETTINGS, _COUNTS, _RETURNED, _RESTORED = "works", "settings", "counts", "returned", "restored"
+
+
+def _held_parts(held: _Held) -> Parts:
+    return [np.array(held.item, np.int64), _strings([held.holder.encode()])]
+
+
+def _strings(texts: Sequence[bytes]) -> np.ndarray:
+    made = np.empty(len(texts), object)
+    made[:] = texts
+    return made
