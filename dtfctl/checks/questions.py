@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dtfctl.checks.program_line import Step, is_plain, steps_of
 from dtfctl.plan import expand
-from dtfctl.values.plan import ClusterPlan, HostPlan, Task
+from dtfctl.values.plan import DTF, ClusterPlan, HostPlan, Task
 
 WRONG, DOUBT = "wrong", "doubt"
 
@@ -117,7 +117,7 @@ def _of_task(plan: ClusterPlan, task: Task, copied: bool) -> Iterator[tuple[tupl
     if is_copied == copied:
         yield ("working_dir",), {"ask": "folder", "path": _here(task, plan, folder) if copied else folder}, is_needed
     for question in _of_program(plan, task, settings.program, copied):
-        yield ("program",), question, is_needed
+        yield ("program",), {**question, "instead": _instead(task)}, is_needed
     for key, probe in (("readiness", settings.readiness), ("liveness", settings.liveness)):
         if probe.kind == "command":
             for question in _of_program(plan, task, probe.target, copied):
@@ -196,7 +196,13 @@ def _question(
         "folder": folder,
         "python": python,
         "environment": environment,
+        "instead": {},
     }
+
+
+def _instead(task: Task) -> dict[str, str]:
+    """The package that the program gets for a name that it imports."""
+    return {"tensorflow": "dtf"} if task.settings.tensorflow == DTF else {}
 
 
 def _is_copied(task: Task, path: str) -> bool:

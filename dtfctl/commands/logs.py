@@ -114,14 +114,23 @@ def add_to(group: click.Group) -> None:
         reader = LogReader(folder, names, choice)
         past = reader.past(run.is_over or not follow)
         with quiet_ctrl_c():
+            is_empty = True
             while lines := list(islice(past, LINES_AT_ONCE)):
+                is_empty = False
                 show(lines)
+            if is_empty and not follow:
+                terminal.say(_why_nothing(names, choice == Choice(tail=tail)))
             while follow and not run.is_over:
                 if chosen.wait_for_change(TICK_S):
                     run, statuses = chosen.load()
                     if not tasks:
                         reader.add(statuses)
                 show(reader.poll(run.is_over))
+
+
+def _why_nothing(names: Sequence[str], is_all: bool) -> str:
+    whose = names[0] if len(names) == 1 else f"{len(names)} tasks"
+    return f"{whose}: no output so far" if is_all else f"no line of {whose} fits"
 
 
 def printer(

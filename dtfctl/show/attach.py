@@ -198,7 +198,8 @@ def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) ->
     run, statuses = cluster.load()
     restarts = sum(status.restarts for status in statuses.values())
     ended_at = run.ended_at or time.time()
-    after = f"after {ended_at - run.started_at:.0f}s" + (f" and {restarts} restarts" if restarts else "")
+    times = f" and {restarts} restart{'s' if restarts > 1 else ''}" if restarts else ""
+    after = f"after {ended_at - run.started_at:.0f}s{times}"
     facts = {"state": cluster_state(run), "restarts": restarts}
     say = terminal.say
     if run.outcome == "failed":

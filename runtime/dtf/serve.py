@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def serve(task: int) -> int:
         try:
-            Server(cluster, job_name=job, task_index=task).join()
+            server = Server(cluster, job_name=job, task_index=task)
+            print(f"/job:{job}/task:{task} serves at {server.target}", file=sys.stderr, flush=True)
+            server.join()
         except errors.OpError as error:
             logging.getLogger("dtf").error("/job:%s/task:%d: %s", job, task, error.message)
             return 1

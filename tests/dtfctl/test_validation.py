@@ -313,6 +313,15 @@ def test_a_cluster_spec_that_no_program_could_be_given_is_told(folder):
     assert found(folder, text % 8000 + "cluster_spec: sparse\n") == []
 
 
+def test_tensorflow_is_not_missed_where_dtf_stands_in_for_it(folder):
+    (folder / "trainer.py").write_text("import tensorflow_of_nobody as tf\nimport tensorflow.compat.v1\n")
+    line = ONE % "python trainer.py"
+    ((_, _, first),) = found(folder, f"{line}tensorflow: dtf\n")
+    assert "imports tensorflow_of_nobody" in first
+    (folder / "trainer.py").write_text("import tensorflow as tf\n")
+    assert found(folder, f"{line}tensorflow: dtf\n") == []
+
+
 def test_a_probe_of_python_runs_nothing_of_the_user(folder):
     (folder / "package" / "__init__.py").write_text("open('was_run', 'w')\n")
     (folder / "trainer.py").write_text("open('was_run', 'w')\n")

@@ -63,6 +63,31 @@ def test_each_piece_of_a_cluster_file_in_a_guide_is_one(page):
         parse(begin + text, page.name, ROOT)
 
 
+def code_with_joined_strings():
+    """All code as one text, in which a literal that goes on in the next line is one piece."""
+    files = [*(ROOT / "dtfctl").rglob("*.py"), *(ROOT / "runtime" / "dtf").rglob("*.py")]
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(file.read_text() for file in files))
+
+
+def quoted_messages(text):
+    """Words of a symptom or an answer: in backquotes, more than one, and neither a command nor a piece of a file."""
+    for quoted in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        words = " ".join(quoted.split())
+        if " " in words and not re.match(r"(--\w+|dtfctl|df|pip|python|systemctl|loginctl|up|stop) |[\w.]+: ", words):
+            yield words
+
+
+@pytest.mark.parametrize("page", ["troubleshooting", "faq"])
+def test_each_message_that_a_symptom_quotes_is_in_the_code(page):
+    code = code_with_joined_strings()
+    text = (FOLDER / f"{page}.md").read_text()
+    messages = list(quoted_messages(text))
+    assert len(messages) >= 8 or page == "faq"
+    for message in messages:
+        for piece in re.split(r"\.\.\.|\b[A-Z_]{4,}\b|[()]", message):
+            assert piece.strip() in code, message
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_service_of_the_guide(tmp_path):
     (unit,) = re.findall(r"```ini\n(.*?)```", (FOLDER / "how-to.md").read_text(), re.DOTALL)

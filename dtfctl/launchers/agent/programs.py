@@ -69,7 +69,8 @@ try:
                     names += [(alias.name, node.lineno) for alias in node.names]
                 elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
                     names.append((node.module, node.lineno))
-            missing = [(name.split(".")[0], line) for name, line in names if lacks(name.split(".")[0])]
+            tops = [(asked["instead"].get(name.split(".")[0], name.split(".")[0]), line) for name, line in names]
+            missing = [(name, line) for name, line in tops if lacks(name)]
             found["imports"] = sorted(set(missing), key=lambda pair: pair[1])
 except Exception:
     pass
@@ -96,11 +97,17 @@ def interpreter(python: str, venv: str) -> Iterator[Finding]:
 
 
 def program(
-    steps: Sequence[Mapping[str, Any]], line: str, folder: str, python: str, environment: Mapping[str, str]
+    steps: Sequence[Mapping[str, Any]],
+    line: str,
+    folder: str,
+    python: str,
+    environment: Mapping[str, str],
+    instead: Mapping[str, str],
 ) -> Iterator[Finding]:
     """`steps` are the commands of a program, as far as they are known before a shell sees them: the fields of
     program_line.Step. `line` is a shell line whose syntax a shell is to look at, "" for none. `python`
-    is the task's interpreter, `environment` what the cluster file says of PATH and PYTHONPATH."""
+    is the task's interpreter, `environment` what the cluster file says of PATH and PYTHONPATH, `instead` the package
+    that an imported name gets in its place."""
     path = environment.get("PATH") or os.pathsep.join(
         filter(None, (os.path.dirname(expanded(python)), os.environ.get("PATH", os.defpath)))
     )
@@ -116,12 +123,17 @@ def program(
             if step["folder"]:
                 yield (WRONG if step["is_sure"] else DOUBT), f"the folder {place} does not exist", f"mkdir -p {place}"
             return
-        for grade, what, to_do in _step(step, place, path, environment, python):
+        for grade, what, to_do in _step(step, place, path, environment, python, instead):
             yield grade if step["is_sure"] else DOUBT, what, to_do
 
 
 def _step(
-    step: Mapping[str, Any], place: str, path: str, environment: Mapping[str, str], python: str
+    step: Mapping[str, Any],
+    place: str,
+    path: str,
+    environment: Mapping[str, str],
+    python: str,
+    instead: Mapping[str, str],
 ) -> Iterator[Finding]:
     where = ""
     if step["command"]:
@@ -142,7 +154,7 @@ def _step(
             return
         script = file if os.path.isfile(file) else ""
     if step["is_python"] and (script or step["module"]):
-        yield from _python(where, script, step["module"], place, environment)
+        yield from _python(where, script, step["module"], place, environment, instead)
 
 
 def _command(name: str, place: str, path: str, is_exec: bool) -> tuple[str, Finding | None]:
@@ -212,9 +224,11 @@ def _script(name: str, file: str, place: str) -> Finding | None:
     return None
 
 
-def _python(python: str, script: str, module: str, place: str, environment: Mapping[str, str]) -> Iterator[Finding]:
+def _python(
+    python: str, script: str, module: str, place: str, environment: Mapping[str, str], instead: Mapping[str, str]
+) -> Iterator[Finding]:
     first = os.path.dirname(script) if script else place
-    asked = {"first": first, "script": script, "module": module, "is_main": True}
+    asked = {"first": first, "script": script, "module": module, "is_main": True, "instead": dict(instead)}
     try:
         done = subprocess.run(
             [python, "-W", "ignore", "-c", PROBE, json.dumps(asked)],
