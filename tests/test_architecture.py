@@ -27,10 +27,14 @@ ONLY_IN = {
     "click": {"dtfctl.cli", "dtfctl.commands"},
     "cryptography": {"dtfctl.storage.certificates"},
     "grpc": {"dtf.rpc"},
+    "torch": {"dtf.run.devices.pytorch"},
 }
 
 
-PLUGINS = {("dtf.run.devices.backends", "dtf.run.devices.fake")}
+PLUGINS = {
+    ("dtf.run.devices.backends", "dtf.run.devices.fake"),
+    ("dtf.run.devices.backends", "dtf.run.devices.pytorch.backend"),
+}
 """(registry, module that registers itself there and is imported when an environment asks for it)."""
 
 ANY_IN_RUN = {

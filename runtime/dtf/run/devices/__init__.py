@@ -3,6 +3,8 @@
     backends      the Protocol of a backend, and the backends of this process
     host_memory   which arguments of ops stay in the host's memory on every device
     listing       the devices that a task has, from its configuration and the backends
+    through_host  the CPU's kernels for nodes of another device, between two copies
+    pytorch/      GPUs, by PyTorch
     fake          numpy behind an array type of its own: accelerators for tests, on any machine
 
 A backend is one room: its arrays, its rows of the kernel table (`run.kernels`), and the five functions of

@@ -188,7 +188,7 @@ def _found() -> dict[str, DeviceBackend]:
         made: dict[str, DeviceBackend] = {}
         for make in _FROM_ENVIRONMENT:
             backend = make()
-            if backend is not None:
+            if backend is not None and backend.device_type not in made:
                 made[backend.device_type] = backend
         _backends = made
     return _backends
@@ -203,12 +203,22 @@ def _fake() -> DeviceBackend | None:
     return FakeBackend.from_text(wanted)
 
 
+def _torch() -> DeviceBackend | None:
+    from dtf.run.devices.pytorch import setting
+
+    if setting.read() is None:
+        return None
+    from dtf.run.devices.pytorch.backend import from_environment
+
+    return from_environment()
+
+
 def _forget_names() -> None:
     device_type_of.cache_clear()
     storage_of.cache_clear()
 
 
-_FROM_ENVIRONMENT: tuple[Callable[[], DeviceBackend | None], ...] = (_fake,)
+_FROM_ENVIRONMENT: tuple[Callable[[], DeviceBackend | None], ...] = (_fake, _torch)
 """How the backends of a process are found; each gives None where it has no devices."""
 _backends: dict[str, DeviceBackend] | None = None
 _numbers: dict[str, dict[int, int]] = {}

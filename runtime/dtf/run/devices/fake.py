@@ -15,11 +15,9 @@ argument is in the memory, and on the device, where the pass `copies` should hav
 from __future__ import annotations
 
 import contextlib
-import copy
-import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -28,30 +26,17 @@ from dtf.run.devices.backends import (
     FAKE_VARIABLE,
     DeviceArray,
     PhysicalDevice,
-    Storage,
     register_backend,
-    storage_of,
     unregister_backend,
 )  # fmt: skip
-from dtf.run.devices.host_memory import DEVICE, HOST, argument_names, memories
-from dtf.run.executor.step import StepContext
-from dtf.run.interfaces import Done, Outputs, Value
-from dtf.run.kernels import DEAD, DEFAULT, Function, Kernel, KernelNode
-from dtf.run.state.resources import ResourceHandle, ResourceManager, Variable
+from dtf.run.devices.through_host import row_through_host
+from dtf.run.interfaces import Value
 from dtf.run.value_types import Array
-from dtf.wire import errors, opdef
+from dtf.wire import errors
 
 __all__ = ["FakeArray", "FakeBackend", "fake_devices"]
 
-_Resource = TypeVar("_Resource")
-
 _MEMORY_BYTES = 1 << 30
-_ONLY_ON_CPUS = frozenset(
-    "audio candidate_sampling collective ctc data data_flow data_iterators image_files io logging lookup_table parsing "
-    "ragged readers sets sparse_components sparse_cross sparse_messages staging string string_hashing string_pieces "
-    "summary unicode".split()
-)
-"""Families whose ops have no kernels for accelerators in TensorFlow."""
 
 
 class FakeArray:
@@ -166,12 +151,24 @@ class FakeBackend:
 
     def load_kernels(self, op: str) -> None:
         """See `DeviceBackend`: the row is made of the CPU's."""
-        found = kernels.rows(op)
-        if found and found[-1].device_type != DEFAULT and _family(found[-1]) not in _ONLY_ON_CPUS:
+        row = row_through_host(op, self.device_type, self)
+        if row is not None:
             with self._lock:
                 if not kernels.has_own_rows(op, self.device_type):
-                    row = found[-1]._replace(factory=_on_device, device_type=self.device_type, priority=0, types=None)
                     kernels.register(op, row)
+
+    def number_of(self, value: Value) -> int | None:
+        """See `through_host.HostCopies`."""
+        return value.index if isinstance(value, FakeArray) else None
+
+    def taken_out(self, value: DeviceArray) -> np.ndarray:
+        """See `through_host.HostCopies`: the array itself, which is no copy."""
+        assert isinstance(value, FakeArray)
+        return value._values
+
+    def put_in(self, values: Array, number: int) -> FakeArray:
+        """See `through_host.HostCopies`: around the same values."""
+        return FakeArray(values, self.device_type, number)
 
 
 @contextlib.contextmanager
@@ -184,145 +181,3 @@ def fake_devices(device_type: str = "GPU", count: int = 1) -> Iterator[FakeBacke
     finally:
         unregister_backend(device_type)
         kernels.forget(device_type)
-
-
-def _family(row: Kernel) -> str:
-    return row.factory.__module__.rpartition(".")[2]
-
-
-def _on_device(node: KernelNode) -> Function:
-    """The CPU's function of a node, for arguments in the memory of the node's device."""
-    row, function = kernels.bind(node)
-    storage = storage_of(node.device)
-    assert storage is not None
-    op_def = node.op_def
-    names = argument_names(node.op) if row.host is None else row.host
-    inside = functools.partial(_inside, node, storage)
-    wanted = memories(op_def.inputs, functools.partial(_types, node), names)
-    given = memories(op_def.outputs, functools.partial(_types, node), names)
-
-    def put_back(result: Outputs) -> Outputs:
-        if isinstance(result, (tuple, list)):
-            return [_outside(value, place, storage) for value, place in zip(result, given, strict=True)]
-        return _outside(result, given[0], storage) if given else result
-
-    def taken_out(inputs: Sequence[Value]) -> list[Value]:
-        return [inside(value, place) for value, place in zip(inputs, wanted, strict=True)]
-
-    if row.asynchronous:
-
-        def begin(step: StepContext, done: Done[Outputs], *inputs: Value) -> None:
-            def finish(value: Outputs = None, error: errors.OpError | None = None) -> None:
-                done(error=error) if error is not None else done(put_back(value))
-
-            function(_step_inside(step, storage), finish, *taken_out(inputs))
-
-        return begin
-    if row.stateful:
-        return lambda step, *inputs: put_back(function(_step_inside(step, storage), *taken_out(inputs)))
-    return lambda *inputs: put_back(function(*taken_out(inputs)))
-
-
-def _types(node: KernelNode, argument: opdef.ArgDef) -> list[int]:
-    """The DataTypes of the tensors of an argument."""
-    if argument.type_list_attr is not None:
-        return [dtype.as_datatype_enum for dtype in node.attrs[argument.type_list_attr]]
-    dtype = argument.type if argument.type is not None else node.attrs[argument.type_attr or ""]
-    count = 1 if argument.number_attr is None else node.attrs[argument.number_attr]
-    return [dtype.as_datatype_enum] * count
-
-
-def _inside(node: KernelNode, storage: Storage, value: Value, place: str) -> Value:
-    """An argument as the CPU's function wants it.
-
-    Raises:
-      InternalError: the argument is not in the memory where the node wants it.
-    """
-    if isinstance(value, Variable):
-        return _VariableInside(value, storage)
-    if value is DEAD or place not in (HOST, DEVICE):
-        return value
-    held = value if isinstance(value, FakeArray) else None
-    is_right = (held is None) == (place == HOST) and (held is None or held.index == storage.number)
-    if not is_right:
-        raise errors.InternalError.of(
-            f"Node {node.name} ({node.op}) on {node.device} got {value!r}, which must be in the {place}'s memory."
-        )
-    return value if held is None else held._values
-
-
-def _outside(value: Value, place: str, storage: Storage) -> Value:
-    """A result of the CPU's function as others get it."""
-    if isinstance(value, _VariableInside):
-        return value.outside
-    if value is DEAD or place != DEVICE or isinstance(value, Variable):
-        return value
-    return FakeArray(cast(Array, value), storage.backend.device_type, storage.number)
-
-
-class _VariableInside(Variable):
-    """A variable of a fake device as the CPU's kernels see it. An update in place is one of a copy."""
-
-    __slots__ = ("_index", "_type", "outside")
-
-    def __init__(self, outside: Variable, storage: Storage) -> None:
-        self.outside = outside
-        self.name, self.dtype, self.lock = outside.name, outside.dtype, outside.lock
-        self.declared_shape, self.storage, self._watchers = outside.declared_shape, None, ()  # snapshots are the host's
-        self._type, self._index = storage.backend.device_type, storage.number
-
-    @property
-    def _array(self) -> Array | None:
-        held = self.outside._array
-        return held._values if isinstance(held, FakeArray) else held
-
-    @_array.setter
-    def _array(self, values: Array | None) -> None:
-        self.outside._array = None if values is None else FakeArray(values, self._type, self._index)
-
-    @property
-    def rows_touched(self) -> int:  # the host's variable counts
-        return self.outside.rows_touched
-
-    @rows_touched.setter
-    def rows_touched(self, count: int) -> None:
-        self.outside.rows_touched = count
-
-    def _is_exclusive(self) -> bool:
-        return False
-
-
-class _ResourcesInside:
-    """The resources of a task with their variables as the CPU's kernels see them."""
-
-    def __init__(self, resources: ResourceManager, storage: Storage) -> None:
-        self._resources = resources
-        self._storage = storage
-
-    def lookup(self, container: str, name: str, kind: type[_Resource]) -> _Resource | None:
-        return self._shown(self._resources.lookup(container, name, kind))
-
-    def get(self, handle: ResourceHandle, kind: type[_Resource]) -> _Resource:
-        return self._shown(self._resources.get(handle, kind))
-
-    def lookup_or_create(
-        self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
-    ) -> _Resource:
-        return self._shown(self._resources.lookup_or_create(container, name, kind, factory))
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._resources, name)
-
-    def _shown(self, resource: _Resource) -> _Resource:
-        if type(resource) is not Variable:
-            return resource
-        return cast(_Resource, _VariableInside(cast(Variable, resource), self._storage))
-
-
-def _step_inside(step: StepContext, storage: Storage) -> StepContext:
-    """The step as the CPU's kernels see it."""
-    its_own = step.step_resources
-    inside = copy.copy(step)
-    inside._step_resources = its_own
-    inside.resources = cast(ResourceManager, _ResourcesInside(step.resources, storage))
-    return inside

@@ -594,7 +594,7 @@ def _apply_sparse(
         raise errors.InvalidArgumentError.of(
             f"Index {indices[wrong[0]]} at offset {wrong[0]} in indices is out of range [0, {rows})"
         )
-    for positions in _rounds(indices):
+    for positions in rounds(indices):
         chosen = indices[positions]
         taken = [array[chosen] for array in arrays]
         rule(*taken, gradient[positions], *scalars)
@@ -602,7 +602,7 @@ def _apply_sparse(
             array[chosen] = values
 
 
-def _rounds(indices: np.ndarray) -> Iterator[slice | np.ndarray]:
+def rounds(indices: np.ndarray) -> Iterator[slice | np.ndarray]:
     """Splits the positions so that no round has an index twice, and equal indices come in order."""
     order = np.argsort(indices, kind="stable")
     in_order = indices[order]
