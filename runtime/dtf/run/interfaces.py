@@ -151,6 +151,9 @@ class StepExchange(Protocol):
         before. The value may be `kernels.DEAD`.
         """
 
+    def hold_back(self, is_held: Callable[[], bool]) -> None:
+        """Lets no value leave for another task before `flush` while is_held() is true in the thread that sends it."""
+
     def computing(self) -> None:
         """Says that the next values take long to make, so that each leaves without waiting for more."""
 

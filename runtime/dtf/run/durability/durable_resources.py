@@ -196,6 +196,10 @@ class DurableResources(ResourceManager):
         self._check_change(variable.name)
         self._changed[variable] = None
 
+    def is_in_transaction(self) -> bool:
+        """See `ResourceManager.is_in_transaction`."""
+        return self._transactions.is_mine
+
     def session_state(self, session: str) -> SessionState:
         """What a session keeps per node."""
         return _DurableSessionState(self, session)

@@ -119,11 +119,8 @@ def check_kept(graph_def: graph_pb2.GraphDef, task: str) -> None:
       UnimplementedError: names the node, its operation and the task.
     """
     functions = {function.signature.name: function for function in graph_def.library.function}
-    has_loops = any(node.op in ("Enter", "RefEnter") for node in graph_def.node)
     for node in graph_def.node:
         reason = _reason(node, functions)
-        if reason is None and has_loops and is_kept(node.op):
-            reason = "it may be in a loop"
         if reason is not None:
             raise errors.UnimplementedError.of(
                 f"{task} has durability 'process', which cannot keep the state of node '{node.name}' ({node.op}): "
@@ -137,8 +134,8 @@ def _reason(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.Fun
         return "handles and datasets as elements are not kept" if types & _ELEMENTS_NOT_KEPT else None
     called = _called(node, functions)
     if called:
-        changing = _first_change(called, functions, set())
-        return None if changing is None else f"its function has '{changing.name}' ({changing.op})"
+        refused = _first_refused(called, functions, set())
+        return None if refused is None else f"its function has '{refused.name}' ({refused.op})"
     if _OBJECT_READS.fullmatch(node.op):
         return None
     return "state of this kind is not kept" if _has_state(node.op) else None
@@ -153,19 +150,19 @@ def _called(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.Fun
     return names
 
 
-def _first_change(
+def _first_refused(
     names: Iterable[str], functions: Mapping[str, function_pb2.FunctionDef], seen: set[str]
 ) -> node_def_pb2.NodeDef | None:
-    """The first node of the functions, or of those that they call, that changes state."""
+    """The first node of the functions, or of those that they call, whose state would be lost."""
     for name in names:
         if name in seen or name not in functions:
             continue
         seen.add(name)
         for node in functions[name].node_def:
             called = _called(node, functions)
-            if not called and (is_kept(node.op) or _reason(node, functions) is not None):
+            if not called and _reason(node, functions) is not None:
                 return node
-            found = _first_change(called, functions, seen)
+            found = _first_refused(called, functions, seen)
             if found is not None:
                 return found
     return None

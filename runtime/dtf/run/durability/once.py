@@ -67,15 +67,29 @@ class Keeper(Protocol):
         """Calls done(value) when the transaction that is open has its record, or done(error=...)."""
 
 
-class StepEntry:
-    """What has run of the last step of a slot: results by the names of nodes."""
+_Cancel = Callable[[errors.OpError], None]
+_lock = threading.Lock()
+"""Guards what entries say of operations that wait."""
 
-    __slots__ = ("attempt", "number", "results")
+
+class StepEntry:
+    """What has run of the last step of a slot.
+
+    Attributes:
+      attempt: the newest.
+      results: of what has run, by the names of nodes.
+      waiting: operations that an attempt has started, and the calls that wait for their ends.
+      cancel: cancels the newest attempt; None while none runs.
+    """
+
+    __slots__ = ("attempt", "cancel", "number", "results", "waiting")
 
     def __init__(self, number: int, attempt: int, results: dict[str, Value] | None = None) -> None:
         self.number = number
         self.attempt = attempt
         self.results: dict[str, Value] = {} if results is None else results
+        self.waiting: dict[str, list[Callable[[], None]]] = {}
+        self.cancel: _Cancel | None = None
 
 
 class StepRecords:
@@ -86,25 +100,32 @@ class StepRecords:
         self._keeper = keeper
         self._lock = threading.Lock()
 
-    def begin(self, session: str, step_id: int) -> StepAttempt:
-        """An attempt of a step begins.
+    def begin(self, session: str, step_id: int, cancel: _Cancel | None = None) -> StepAttempt:
+        """An attempt of a step begins; `cancel` stops it. An older one that still runs here is stopped now, so that no
+        two of them wait at one queue.
 
         Raises:
           AbortedError: its slot has gone on to another step, or a later attempt has begun.
         """
         name = StepName.of(step_id)
         key = session, name.slot
+        older: _Cancel | None = None
         with self._lock:
             entry = self.entries.get(key)
             ahead = 0 if entry is None else (name.number - entry.number) & _NUMBER_MASK
             if entry is not None and not ahead:
                 if name.attempt < entry.attempt:
                     raise errors.AbortedError.of(f"A later attempt of step {step_id} has begun")
+                if name.attempt > entry.attempt:
+                    older = entry.cancel
                 entry.attempt = name.attempt
             elif entry is None or ahead <= _NUMBER_MASK >> 1:
                 entry = self.entries[key] = StepEntry(name.number, name.attempt)
             else:
                 raise errors.AbortedError.of(f"Step {step_id} is over: its slot runs a later one")
+            entry.cancel = cancel
+        if older is not None:
+            older(errors.AbortedError.of("A later attempt of this step has begun"))
         return StepAttempt(key, entry, name.attempt, self._keeper)
 
     def forget_session(self, session: str) -> None:
@@ -120,19 +141,49 @@ class StepRecords:
 class StepAttempt:
     """One attempt of a step at this task."""
 
-    __slots__ = ("_attempt", "_entry", "_keeper", "_key")
+    __slots__ = ("_attempt", "_calls", "_entry", "_keeper", "_key")
 
     def __init__(self, key: tuple[str, int], entry: StepEntry, attempt: int, keeper: Keeper | None) -> None:
         self._key = key
         self._entry = entry
         self._attempt = attempt
         self._keeper = keeper
+        self._calls: dict[str, int] = {}
+
+    def call_number(self, call: str) -> int:
+        """See `step.Attempt.call_number`."""
+        number = self._calls[call] = self._calls.get(call, -1) + 1
+        return number
 
     def results(self) -> dict[str, Value]:
         """The results so far. Raises AbortedError when a later attempt has begun: this one must change nothing."""
         if self._entry.attempt != self._attempt:
             raise errors.AbortedError.of("A later attempt of this step has begun")
         return self._entry.results
+
+    def end(self) -> None:
+        """Nothing of the attempt runs any more."""
+        if self._entry.attempt == self._attempt:
+            self._entry.cancel = None
+
+    def starts(self, name: str, later: Callable[[], None]) -> bool:
+        """An operation that may wait starts, unless that of an older attempt has not ended yet: then `later` is called
+        when it has, by which time its result may be there.
+        """
+        with _lock:
+            waiting = self._entry.waiting.get(name)
+            if waiting is None:
+                self._entry.waiting[name] = []
+                return True
+            waiting.append(later)
+            return False
+
+    def ends(self, name: str) -> None:
+        """An operation that `starts` has let go on has ended."""
+        with _lock:
+            waiting = self._entry.waiting.pop(name, ())
+        for later in waiting:
+            later()
 
     def note(self, name: str, value: Value, is_kept: bool) -> None:
         """An operation has run."""
@@ -188,30 +239,50 @@ def _synchronous(
 
 def _asynchronous(name: str, call: Callable[..., Value], keeps: bool) -> Callable[..., Value]:
     def run(step: StepContext, done: Done[Value], *inputs: Value) -> None:
-        attempt = step.attempt
+        attempt = cast("StepAttempt | None", step.attempt)
         key = _key(name, step)
         if attempt is not None:
             results = attempt.results()
             if key in results:
                 done(results[key])
                 return
+            if not attempt.starts(key, lambda: again(step, done, *inputs)):
+                return
 
         def finished(value: Value = None, error: errors.OpError | None = None) -> None:
             if error is not None:
                 done(error=error)
-                return
-            if attempt is not None:
-                attempt.note(key, value, keeps)
-            if keeps:
-                cast(Keeper, step.resources).after_record(done, value)
             else:
-                done(value)
+                if attempt is not None:
+                    attempt.note(key, value, keeps)
+                if keeps:
+                    cast(Keeper, step.resources).after_record(done, value)
+                else:
+                    done(value)
+            if attempt is not None:
+                attempt.ends(key)
 
-        call(step, finished, *inputs)
+        try:
+            call(step, finished, *inputs)
+        except BaseException:
+            if attempt is not None:
+                attempt.ends(key)
+            raise
+
+    def again(step: StepContext, done: Done[Value], *inputs: Value) -> None:
+        try:
+            if keeps:
+                with step.resources.update_lock:
+                    run(step, done, *inputs)
+            else:
+                run(step, done, *inputs)
+        except errors.OpError as error:
+            done(error=error)
 
     return run
 
 
 def _key(name: str, step: StepContext) -> str:
-    """The name of a node; in a loop, of one run of it."""
+    """The name of a node; in a loop or in a function, of one run of it."""
+    name = f"{step.path}{name}" if step.path else name
     return name if step.frame_iteration == "0:0" else f"{name}@{step.frame_iteration}"

@@ -39,8 +39,8 @@ class PushExchange:
     """
 
     __slots__ = (
-        "_aborted", "_alone", "_bytes", "_count", "_home", "_is_computing", "_lock", "_piggybacked", "_push", "_run_id",
-        "_since", "_source", "_step_id", "_table", "_waiting", "rest",
+        "_aborted", "_alone", "_bytes", "_count", "_home", "_is_computing", "_is_held", "_lock", "_piggybacked",
+        "_push", "_run_id", "_since", "_source", "_step_id", "_table", "_waiting", "rest",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,7 @@ class PushExchange:
         self._bytes = 0
         self._since = 0.0
         self._is_computing = False
+        self._is_held: Callable[[], bool] | None = None
         self._table: StepRendezvous | None = None
         self._aborted: errors.OpError | None = None
         self.rest: Rest | None = None
@@ -125,6 +126,10 @@ class PushExchange:
         for done, value in awaited:
             done(value)
 
+    def hold_back(self, is_held: Callable[[], bool]) -> None:
+        """See `StepExchange.hold_back`."""
+        self._is_held = is_held
+
     def computing(self) -> None:
         """See `StepExchange.computing`: a value that was long in the making does not wait for a next one."""
         self._is_computing = True
@@ -166,6 +171,8 @@ class PushExchange:
         """As `flush`, while more is being made: a value that is of no use without the rest waits for it, unless it is
         large.
         """
+        if self._is_held is not None and self._is_held():
+            return
         with self._lock:
             self._count = self._bytes = 0
             self._since = time.monotonic()

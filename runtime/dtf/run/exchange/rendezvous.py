@@ -165,7 +165,10 @@ class StepRendezvous:
       remote: fetches a key from another task, `remote(task, step_id, key, done) -> cancel or None`; the worker sets it.
     """
 
-    __slots__ = ("_error", "_lock", "_offers", "_remote_cancels", "_values", "_waiters", "remote", "step_id")
+    __slots__ = (
+        "_error", "_held", "_is_held", "_lock", "_offers", "_remote_cancels", "_values", "_waiters", "remote",
+        "step_id",
+    )  # fmt: skip
 
     def __init__(self, step_id: int, remote: Callable[..., Callable[[], None] | None] | None = None) -> None:
         self.step_id = step_id
@@ -176,6 +179,8 @@ class StepRendezvous:
         self._offers: dict[Key, Callable[[], None]] = {}
         self._remote_cancels: dict[str, Callable[[], None]] = {}
         self._error: errors.OpError | None = None
+        self._held: list[tuple[Key, Value]] = []
+        self._is_held: Callable[[], bool] | None = None
 
     def __repr__(self) -> str:
         values, waiters = sorted(map(str, self._values)), sorted(map(str, self._waiters))
@@ -188,6 +193,9 @@ class StepRendezvous:
 
     def send(self, key: Key, value: Value, task: str | None = None) -> None:
         """See `StepExchange.send`; never raises UnavailableError."""
+        if task is not None and self._is_held is not None and self._is_held():
+            self._held.append((key, value))
+            return
         waiter = self._lay(key, value, None)
         if waiter is not None:
             waiter(value)
@@ -237,11 +245,17 @@ class StepRendezvous:
         """As `send`: no value waits for another one to be sent."""
         self.send(key, value)
 
+    def hold_back(self, is_held: Callable[[], bool]) -> None:
+        """See `StepExchange.hold_back`."""
+        self._is_held = is_held
+
     def computing(self) -> None:
         """See `StepExchange.computing`; no value waits here."""
 
     def flush(self, is_last: bool = False) -> None:
         """See `StepExchange.flush`; other tasks ask for their values."""
+        while self._held:
+            self.send(*self._held.pop(0))
 
     def take(self, key: str) -> Value:
         """The value of a key that has been sent, at once. Raises KeyError when it has not, OpError when the step

@@ -107,7 +107,7 @@ class Executor:
         self.device = device
         if library is None:
             functions = {function.signature.name: function for function in graph_def.library.function}
-            library = FunctionLibrary(functions, _compile_body)
+            library = FunctionLibrary(functions, _compile_durable_body if is_durable else _compile_body)
         self._instructions = read_graph(with_copies(graph_def, library), library)
         self.may_repeat = is_durable or any(MARK in node.attr for node in graph_def.node)
         if self.may_repeat:
@@ -190,6 +190,10 @@ class Executor:
 
 def _compile_body(graph_def: graph_pb2.GraphDef, library: FunctionLibrary) -> Executor:
     return Executor(graph_def, library=library)
+
+
+def _compile_durable_body(graph_def: graph_pb2.GraphDef, library: FunctionLibrary) -> Executor:
+    return Executor(graph_def, library=library, is_durable=True)
 
 
 def local_step(resources: ResourceManager | None = None, session: SessionState | None = None) -> StepContext:

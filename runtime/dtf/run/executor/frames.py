@@ -62,6 +62,7 @@ class FrameProgram:
     Attributes:
       instructions: the nodes.
       has_functions_of_user: whether one of them calls the user's functions.
+      keeps: whether one of them changes state that outlives the process (see `durability`).
       kinds: per node, which of the rules above apply to it.
       data_edges: per node, (output number, consumer, its input number, its kind) of each data edge that leaves it.
       control_edges: per node, (consumer, its kind) of each control edge that leaves it.
@@ -73,6 +74,7 @@ class FrameProgram:
     def __init__(self, instructions: list[Instruction]) -> None:
         self.instructions = instructions
         self.has_functions_of_user = any(each.op in CALLS_USERS for each in instructions)
+        self.keeps = any(each.keeps for each in instructions)
         self.kinds = [_kind(each) for each in instructions]
         self.data_edges: list[list[tuple[int, int, int, int]]] = [[] for _ in instructions]
         self.control_edges: list[list[tuple[int, int]]] = [[] for _ in instructions]
@@ -271,7 +273,11 @@ class _FrameRun:
         with np.errstate(all="ignore"):
             while True:
                 try:
-                    self._run_ready()
+                    if self._program.keeps:  # all that runs without a wait is one transaction
+                        with self._step.resources.update_lock:
+                            self._run_ready()
+                    else:
+                        self._run_ready()
                 except BaseException as error:  # Ctrl-C between two nodes
                     self._stop(error)
                 self._outcome.flush()

@@ -107,9 +107,10 @@ class _Body:
 class FunctionBody:
     """A function with its attributes, ready to be called."""
 
-    def __init__(self, reference: FunctionReference, library: Library, device: str = "") -> None:
+    def __init__(self, reference: FunctionReference, library: Library, device: str = "", caller: str = "") -> None:
         """`reference` is the NameAttrList of a func attribute, `library` the functions of the graph, `device` where
-        its nodes are that ask for none; "": the CPU. Arguments and results are in the host's memory.
+        its nodes are that ask for none; "": the CPU. Arguments and results are in the host's memory. `caller` is the
+        name of the node that calls it.
 
         Raises:
           NotFoundError: the library has no such function.
@@ -117,6 +118,7 @@ class FunctionBody:
         if reference.name not in library:
             raise errors.NotFoundError.of(f"Function {shown(reference.name)} is not defined.")
         self._reference = reference
+        self._call = f"{caller}:{reference.name}"
         assert isinstance(library, FunctionLibrary)
         self._library = library
         self._body = self._library.body(reference, device)
@@ -152,7 +154,7 @@ class FunctionBody:
         except errors.OpError as error:
             done(error=error)
             return
-        frame = step.call_frame(arguments)
+        frame = step.call_frame(arguments, self._call)
         # Nodes of different functions may have one name; their generators are not one.
         frame.session = step.session.node_state(f"function {self._reference.name}", SessionState)
         token = step.cancellation.register(frame.cancellation.start_cancel)

@@ -60,6 +60,12 @@ class Attempt(Protocol):
     def note(self, name: str, value: Value, is_kept: bool) -> None:
         """An operation has run."""
 
+    def end(self) -> None:
+        """Nothing of the attempt runs any more."""
+
+    def call_number(self, call: str) -> int:
+        """How often the attempt has called this before."""
+
 
 class StepContext:
     """One step at one task.
@@ -78,11 +84,13 @@ class StepContext:
       frame_iteration: "frame:iteration" of what runs, as the last part of rendezvous keys; "0:0" outside of loops.
       collectives: the groups of tasks that the session has joined here (`collective_groups.Collectives`).
       attempt: which operations have run in earlier attempts of the step; None: it is not sent again.
+      path: the calls of functions that what runs is inside of, which tell one run of a node from another.
     """
 
     __slots__ = (
         "_step_resources", "arguments", "attempt", "cancellation", "collectives", "collector", "depth", "device_name",
-        "exchange", "frame_iteration", "incarnation", "resources", "results", "session", "step_id",
+        "exchange", "frame_iteration", "incarnation", "path", "resources", "results", "session",
+        "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +122,7 @@ class StepContext:
         self.depth = 0
         self.collectives = collectives
         self.attempt: Attempt | None = None
+        self.path = ""
         self._step_resources: ResourceManager | None = None
 
     @property
@@ -139,8 +148,10 @@ class StepContext:
         self.cancellation.start_cancel(error)
         self.exchange.abort(as_derived(error))
 
-    def call_frame(self, arguments: tuple[Value, ...]) -> StepContext:
-        """The same step as seen by a function's body: its own arguments, results and cancellation."""
+    def call_frame(self, arguments: tuple[Value, ...], call: str = "") -> StepContext:
+        """The same step as seen by a function's body: its own arguments, results and cancellation. `call` is the node
+        that calls it, and the function.
+        """
         step = StepContext(
             self.step_id,
             self.resources,
@@ -156,6 +167,9 @@ class StepContext:
         )
         step._step_resources = self.step_resources
         step.depth = self.depth + 1
+        if self.attempt is not None:
+            path = f"{self.path}{call}@{self.frame_iteration}"
+            step.attempt, step.path = self.attempt, f"{path}#{self.attempt.call_number(path)}/"
         return step
 
     def in_iteration(self, frame_iteration: str) -> StepContext:

@@ -109,15 +109,15 @@ def _(node: KernelNode) -> Function:
     name = node.attr("f").name
     if name not in node.library:
         raise errors.InvalidArgumentError.of(f"Failed to find the function {shown(name)} that is called")
-    body = FunctionBody(node.attr("f"), node.library, node.device)
+    body = FunctionBody(node.attr("f"), node.library, node.device, node.name)
     body.check_signature(*([dtype.as_datatype_enum for dtype in node.attr(name)] for name in ("Tin", "Tout")))
     return lambda step, done, *arguments: body.call(step, arguments, done)
 
 
 @kernel("If", "StatelessIf", asynchronous=True, device_type=DEFAULT)
 def _(node: KernelNode) -> Function:
-    then_branch = FunctionBody(node.attr("then_branch"), node.library, node.device)
-    else_branch = FunctionBody(node.attr("else_branch"), node.library, node.device)
+    then_branch = FunctionBody(node.attr("then_branch"), node.library, node.device, node.name)
+    else_branch = FunctionBody(node.attr("else_branch"), node.library, node.device, node.name)
 
     def choose(step: StepContext, done: Done[Outputs], condition: np.ndarray, *arguments: Array) -> None:
         (then_branch if _truth(condition) else else_branch).call(step, arguments, done)
@@ -127,7 +127,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("Case", "StatelessCase", asynchronous=True, device_type=DEFAULT)
 def _(node: KernelNode) -> Function:
-    branches = [FunctionBody(branch, node.library, node.device) for branch in node.attr("branches")]
+    branches = [FunctionBody(branch, node.library, node.device, node.name) for branch in node.attr("branches")]
 
     def choose(step: StepContext, done: Done[Outputs], index: np.ndarray, *arguments: Array) -> None:
         chosen = int(index) if 0 <= index < len(branches) else len(branches) - 1
@@ -138,8 +138,8 @@ def _(node: KernelNode) -> Function:
 
 @kernel("While", "StatelessWhile", asynchronous=True, device_type=DEFAULT)
 def _(node: KernelNode) -> Function:
-    condition = FunctionBody(node.attr("cond"), node.library, node.device)
-    body = FunctionBody(node.attr("body"), node.library, node.device)
+    condition = FunctionBody(node.attr("cond"), node.library, node.device, node.name)
+    body = FunctionBody(node.attr("body"), node.library, node.device, node.name)
     return lambda step, done, *values: _Loop(condition, body, step, done).check(values)
 
 

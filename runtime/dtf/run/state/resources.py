@@ -366,6 +366,10 @@ class ResourceManager:
         self._objects: dict[tuple[str, type, str], Any] = {}
         _managers.add(self)
 
+    def is_in_transaction(self) -> bool:
+        """Whether this thread changes state that is not recorded yet (see `durability`)."""
+        return False
+
     def __repr__(self) -> str:
         return f"ResourceManager({sorted(f'{container}/{name}' for container, _, name in self._objects)})"
 

@@ -59,7 +59,9 @@ class WorkerSteps:
             collectives=session.collectives,
         )
         if may_repeat:
-            step.attempt = self._records.begin(session.handle, step_id)
+            step.attempt = self._records.begin(session.handle, step_id, step.cancel)
+        if session.is_durable:
+            exchange.hold_back(session.resources.is_in_transaction)
         running = WorkerStep(step, session)
         if self._steps.setdefault(step_id, running) is not running:
             raise errors.AbortedError.of(f"Step {step_id} is running already")
@@ -68,6 +70,8 @@ class WorkerSteps:
     def leave(self, running: WorkerStep) -> None:
         """Forgets a step that has ended, and releases its resources."""
         self._steps.pop(running.step.step_id, None)
+        if running.step.attempt is not None:
+            running.step.attempt.end()
         running.step.forget_resources()
 
     def find(self, step_id: int) -> WorkerStep | None:
