@@ -18,7 +18,8 @@ ALLOWED = {
     "run": {"wire", "run"},
     "channel": {"wire", "run", "channel"},
     "rpc": {"wire", "run", "channel", "rpc"},
-    "server": {"wire", "run", "rpc", "server"},
+    "places": {"wire", "run", "channel", "places"},
+    "server": {"wire", "run", "rpc", "places", "server"},
     "session": {"wire", "build", "server", "session"},
     "train": {"wire", "build", "server", "session", "train"},
 }

@@ -16,20 +16,26 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dtf.wire import credentials, errors, forks
 from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
+from dtf.wire.durability import PLACES_VARIABLE, parse_places
 from dtf.wire.pb import cluster_pb2, config_pb2, tensorflow_server_pb2
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dtf.places.place import PlaceOfTask
     from dtf.rpc.peers import Peers
     from dtf.run.durability.durable_resources import DurableResources
     from dtf.run.interfaces import Master, StepResult, Value, Worker
     from dtf.run.threads.cancellation import CancellationManager
+    from dtf.wire.credentials import Credentials
+    from dtf.wire.durability import Place
 
 BIND_VARIABLE = "DTF_BIND"
 """The address at which servers of this process listen, when it is another than that by which others know them."""
@@ -37,6 +43,10 @@ BIND_VARIABLE = "DTF_BIND"
 DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE = "DTF_DURABILITY", "DTF_DURABILITY_DIR"
 """What a server keeps beyond its process, and where, unless its config says it."""
 
+DURABILITY_PLACE_VARIABLE, DURABILITY_SILENCE_VARIABLE = "DTF_DURABILITY_PLACE", "DTF_DURABILITY_SILENCE"
+"""Which of the places of its task a server is, and after how many seconds of silence another place counts as lost."""
+
+_SILENCE_S = 2.0
 _STOP_GRACE_S = 0.5
 _SIGNAL_CHECK_PERIOD_S = 0.5
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
@@ -64,7 +74,9 @@ class Server:
         With `config.experimental.durability` = "process" (or DTF_DURABILITY=process) the variables of the task outlive
         its process: a server that is started again with the same folder goes on with them, and so do the sessions that
         use it. `config.experimental.durability_folder` (or DTF_DURABILITY_DIR) names the folder, in memory such as
-        /dev/shm/NAME; use another one for each task and each training. See runtime/durability.md.
+        /dev/shm/NAME; use another one for each task and each training. With "host" one of the places in
+        `durability_places` (DTF_DURABILITY_PLACES) serves, and another one is its backup; this returns when this
+        process, at place `durability_place` (DTF_DURABILITY_PLACE), is the one that serves. See runtime/durability.md.
 
         Two more things come from the environment: DTF_BIND, a host to listen at instead of the one in the cluster, such
         as 0.0.0.0 or an inner address; and, in DTF_TLS_CA, DTF_TLS_CERT and DTF_TLS_KEY, the files with which the
@@ -101,10 +113,16 @@ class Server:
         address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
         settings = self._server_def.default_session_config
         share_cores(_tasks_beside(cluster, address), settings.intra_op_parallelism_threads)
-        durable = _durable_state(settings, self._task)
-        self._worker = LocalWorker(devices_of_task(self._task, settings), None, self._peers_of_cluster, durable)
         self._credentials = credentials.from_environment()
-        self._peers = Peers(cluster, self._task, self._worker, self._credentials)
+        places = parse_places(
+            settings.experimental.durability_places or os.environ.get(PLACES_VARIABLE, "")
+        )
+        durable, self._place = _durable_state(settings, self._task, places, self._credentials)
+        if self._place is not None:
+            address = places[self._task][self._place.resources.place].address
+        self._worker = LocalWorker(devices_of_task(self._task, settings), None, self._peers_of_cluster, durable)
+        self._places = {task: [each.address for each in listed] for task, listed in places.items()}
+        self._peers = Peers(cluster, self._task, self._worker, self._credentials, self._places)
         self._worker.peers = self._peers.worker
         self._worker.collective_leader = settings.experimental.collective_group_leader or default_leader(
             self._peers.names
@@ -196,6 +214,8 @@ class Server:
         self._master.close()
         self._service.stop(grace_s)
         self._peers.close()
+        if self._place is not None:
+            self._place.close()
 
     def _peers_of_cluster(self, server_def: tensorflow_server_pb2.ServerDef) -> Peers:
         """The tasks of a cluster that a session brought, in which this one is what `server_def` says."""
@@ -207,7 +227,7 @@ class Server:
             for address in cluster.job_tasks(job):
                 if address is not None:
                     split_address(address)
-        return Peers(cluster, own_task, self._worker, self._credentials)
+        return Peers(cluster, own_task, self._worker, self._credentials, self._places)
 
     def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Peers:
         """The tasks of a session's own cluster, among which this one is found by the address of the session's target.
@@ -236,28 +256,83 @@ class Server:
         return f"<Server {self._task} at {self.target}>"
 
 
-def _durable_state(settings: config_pb2.ConfigProto, task: str) -> DurableResources | None:
-    """What the task keeps beyond its process; None: nothing. Raises OpError if that is impossible."""
+def _durable_state(
+    settings: config_pb2.ConfigProto, task: str, places: Mapping[str, Sequence[Place]], trust: Credentials | None
+) -> tuple[DurableResources | None, PlaceOfTask | None]:
+    """What the task keeps beyond its process (None: nothing), and its place, if a backup has it, too. Waits until this
+    place is the primary. Raises OpError if that is impossible.
+    """
     experimental = settings.experimental
     level = experimental.durability or os.environ.get(DURABILITY_VARIABLE, "") or "none"
     if level == "none":
-        return None
-    if level != "process":
+        return None, None
+    if level not in ("process", "host"):
         raise errors.UnimplementedError.of(
-            f"{task}: durability is {level!r}; the levels are 'none' and 'process'. A backup on another host is not "
-            "supported.",
+            f"{task}: durability is {level!r}; the levels are 'none', 'process' and 'host'."
         )
     folder = experimental.durability_folder or os.environ.get(DURABILITY_FOLDER_VARIABLE, "")
     if not folder:
         raise errors.InvalidArgumentError.of(
-            f"{task}: durability 'process' needs a folder of its own for this task and this training; set "
+            f"{task}: durability {level!r} needs a folder of its own for this task and this training; set "
             f"experimental.durability_folder or {DURABILITY_FOLDER_VARIABLE}, such as /dev/shm/my-training/ps-0.",
         )
     from pathlib import Path
 
-    from dtf.run.durability.durable_resources import DurableResources
+    if level == "process":
+        from dtf.run.durability.durable_resources import DurableResources
 
-    return DurableResources(Path(folder))
+        return DurableResources(Path(folder)), None
+    place = _serving_place(experimental, task, Path(folder), places, trust)
+    return place.resources, place
+
+
+def _serving_place(
+    experimental: config_pb2.ConfigProto.Experimental,
+    task: str,
+    folder: Path,
+    places: Mapping[str, Sequence[Place]],
+    trust: Credentials | None,
+) -> PlaceOfTask:
+    """The place of this process, when it is the primary."""
+    if task not in places:
+        raise errors.InvalidArgumentError.of(
+            f"{task}: durability 'host' needs two places of the task; set {PLACES_VARIABLE}, such as "
+            "ps:0=a:2222/2322,b:2222/2322.",
+        )
+    own = experimental.durability_place or _number_of(DURABILITY_PLACE_VARIABLE, 0, int)
+    if not 0 <= own < len(places[task]):
+        raise errors.InvalidArgumentError.of(
+            f"{task}: {DURABILITY_PLACE_VARIABLE} is {own}, but the task has {len(places[task])} places, from 0."
+        )
+    silence_s = _number_of(DURABILITY_SILENCE_VARIABLE, _SILENCE_S, float)
+    if not 0.01 <= silence_s <= 3600:
+        raise errors.InvalidArgumentError.of(f"{DURABILITY_SILENCE_VARIABLE} must be 0.01 to 3600, not {silence_s}.")
+    from dtf.places.place import PlaceOfTask
+    from dtf.run.durability.replicated_resources import ReplicatedResources
+
+    resources = ReplicatedResources(folder, own)
+    place = PlaceOfTask(task, places[task], resources, silence_s, trust, os.environ.get(BIND_VARIABLE, ""))
+    try:
+        period_s = _SIGNAL_CHECK_PERIOD_S if threading.current_thread() is threading.main_thread() else None
+        while not place.wait(period_s):
+            for look in while_joining:
+                look()
+    except BaseException:
+        place.close()
+        resources.close()
+        raise
+    return place
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _number_of(variable: str, default: _Number, kind: Callable[[str], _Number]) -> _Number:
+    text = os.environ.get(variable, "")
+    try:
+        return kind(text) if text else default
+    except ValueError:
+        raise errors.InvalidArgumentError.of(f"{variable} must be a number, not {text!r}.") from None
 
 
 def find_master(target: str, config: config_pb2.ConfigProto) -> Master:

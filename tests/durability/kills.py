@@ -1,6 +1,6 @@
 """Trainings whose result is known exactly, while their durable parameter servers are killed.
 
-    python -m tests.durability.kills --kills 1000 [--seed N] [--pause SECONDS]
+    python -m tests.durability.kills --kills 1000 [--level host] [--seed N] [--pause SECONDS]
 
 Each confirmed step adds known amounts: to dense and sparse variables, by reference and as resources, to the global
 step, and by Momentum and Adam, whose slots are compared with those of a training without kills. The sums must be exact,
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import dtf as tf
-from tests.durability.servers import Servers
+from tests.durability.servers import Places, Servers
 
 __all__ = ["Killer", "Outcome", "count_exactly", "queue_exactly", "synchronous_exactly", "train_exactly"]
 
@@ -92,7 +92,7 @@ def count_exactly(servers: Servers, threads: int, killer: Killer, steps_min: int
     """Threads of one worker add integers to variables of all ps until the killer is done."""
     outcome = Outcome()
     tasks = len(servers.cluster["ps"])
-    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+    with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
             step = tf.train.get_or_create_global_step()
             amount = tf.placeholder(tf.float32, [])
@@ -158,7 +158,7 @@ def train_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outc
     """
     outcome = Outcome()
     tasks = len(servers.cluster["ps"])
-    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+    with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
             train, variables = _optimizers(fed := tf.placeholder(tf.float32, []))
         with (
@@ -190,7 +190,7 @@ def queue_exactly(servers: Servers, killer: Killer, steps_min: int = 20) -> Outc
     """
     outcome = Outcome()
     taken: list[int] = []
-    with tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
+    with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             queue = tf.FIFOQueue(7, tf.int64, shapes=[[]], shared_name="numbers")
             total = tf.Variable(0, dtype=tf.int64)
@@ -276,7 +276,10 @@ def synchronous_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -
                     end.set()
 
     with ExitStack() as stack:
-        workers = [stack.enter_context(tf.train.Server(servers.cluster, "worker", index)) for index in range(2)]
+        workers = [
+            stack.enter_context(tf.train.Server(servers.cluster, "worker", index, config=servers.config))
+            for index in range(2)
+        ]
         threads = [threading.Thread(target=work, args=pair) for pair in enumerate(workers)]
         stack.enter_context(killer)
         for thread in threads:
@@ -315,6 +318,7 @@ def _compare(outcome: Outcome, name: str, value: np.ndarray, expected: int) -> N
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.durability.kills", description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--level", choices=["process", "host"], default="process")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between kills, at most", metavar="S")
     chosen = parser.parse_args(arguments)
@@ -329,7 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
     for what, run in trainings.items():
         folder = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir="/dev/shm"))
         try:
-            with Servers(folder, count=2, workers=2) as servers:
+            with (Servers if chosen.level == "process" else Places)(folder, count=2, workers=2) as servers:
                 killer = Killer(servers, chosen.kills // len(trainings), lambda: pauses.uniform(0.0, chosen.pause))
                 outcome = run(servers, killer)
                 print(

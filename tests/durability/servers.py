@@ -8,19 +8,30 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
+from dtf.places import lines
+from dtf.wire import errors
 from tests.ports import free_ports
 
-__all__ = ["Servers"]
+__all__ = ["PLACES", "Places", "Servers"]
+
+PLACES = 2
 
 _PROGRAM = """
 import json, sys
 import dtf as tf
 cluster, task, folder = json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 experimental = tf.ConfigProto.Experimental(durability="process", durability_folder=folder)
+if len(sys.argv) > 4:
+    experimental.durability = "host"
+    experimental.durability_places = sys.argv[4]
+    experimental.durability_place = int(sys.argv[5])
 if folder == "none":
     experimental.Clear()
+print("begins", flush=True)
 server = tf.train.Server(cluster, "ps", task, config=tf.ConfigProto(experimental=experimental))
 print("ready", flush=True)
 server.join()
@@ -33,6 +44,7 @@ class Servers:
     Attributes:
       cluster: job -> addresses.
       kills: how many processes were killed.
+      config: for the servers of workers.
     """
 
     def __init__(self, folder: Path, count: int = 1, workers: int = 1, is_durable: bool = True) -> None:
@@ -41,43 +53,51 @@ class Servers:
             "ps": [f"127.0.0.1:{port}" for port in ports[:count]],
             "worker": [f"127.0.0.1:{port}" for port in ports[count:]],
         }
+        self.config: Any = None
         self.kills = 0
         self._folder = folder
         self._is_durable = is_durable
-        self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
+        self._processes: dict[object, subprocess.Popen[bytes]] = {}
 
     def start(self, task: int) -> None:
         """Starts a ps and waits until it serves."""
         folder = str(self._folder / f"ps-{task}") if self._is_durable else "none"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DTF_DUR")}
-        environment["OPENBLAS_NUM_THREADS"] = "1"
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(self.cluster), str(task), folder],
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
+        process = self._started(task, [str(task), folder])
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        self._processes[task] = process
 
     def kill(self, task: int) -> None:
         """Kills a ps with SIGKILL."""
-        process = self._processes[task]
-        assert process is not None
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-        self._processes[task] = None
-        self.kills += 1
+        self._killed(task)
 
     def restart(self, task: int) -> None:
         """Kills a ps and starts it again."""
         self.kill(task)
         self.start(task)
 
+    def _started(self, name: object, arguments: list[str]) -> subprocess.Popen[bytes]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DTF_DUR")}
+        environment["OPENBLAS_NUM_THREADS"] = "1"
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, json.dumps(self.cluster), *arguments],
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begins\n"
+        self._processes[name] = process
+        return process
+
+    def _killed(self, name: object) -> None:
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        self.kills += 1
+
     def __enter__(self) -> Servers:
-        starting = [threading.Thread(target=self.start, args=(task,)) for task in range(len(self._processes))]
+        starting = [threading.Thread(target=self.start, args=(task,)) for task in range(len(self.cluster["ps"]))]
         for thread in starting:
             thread.start()
         for thread in starting:
@@ -85,6 +105,100 @@ class Servers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for task, process in enumerate(self._processes):
-            if process is not None:
-                self.kill(task)
+        for name in list(self._processes):
+            self._killed(name)
+
+
+class Places(Servers):
+    """As `Servers`, with durability "host": each task has two places, whose processes are killed in turn: the primary,
+    its backup, or both with time between.
+
+    Attributes:
+      places: each task's peer addresses.
+      text: DTF_DURABILITY_PLACES.
+    """
+
+    def __init__(self, folder: Path, count: int = 1, workers: int = 1) -> None:
+        super().__init__(folder, count, workers)
+        ports = iter(free_ports(count * (2 * PLACES - 1)))
+        listed, self.places = [], []
+        for task, address in enumerate(self.cluster["ps"]):
+            servers = [address, *(f"127.0.0.1:{next(ports)}" for _ in range(PLACES - 1))]
+            peers = [next(ports) for _ in servers]
+            listed.append(
+                f"ps:{task}=" + ",".join(f"{server}/{peer}" for server, peer in zip(servers, peers, strict=True))
+            )
+            self.places.append([f"127.0.0.1:{peer}" for peer in peers])
+        self.text = ";".join(listed)
+        import dtf as tf
+
+        experimental = tf.ConfigProto.Experimental(durability_places=self.text)
+        self.config = tf.ConfigProto(experimental=experimental)
+
+    def start(self, task: int) -> None:
+        """Starts both places, and waits until the backup is in sync."""
+        for place in range(PLACES):
+            self.start_place(task, place)
+        self.wait_in_sync(task)
+
+    def start_place(self, task: int, place: int) -> None:
+        """Starts the process of a place."""
+        folder = str(self._folder / f"ps-{task}-{place}")
+        self._started((task, place), [str(task), folder, self.text, str(place)])
+
+    def kill_place(self, task: int, place: int) -> None:
+        """Kills the process of a place with SIGKILL."""
+        self._killed((task, place))
+
+    def ask(self, task: int, place: int, **question: object) -> dict[str, Any]:
+        """The answer of a place; {} when it does not answer."""
+        try:
+            return lines.ask(self.places[task][place], {"ask": "state", **question}, 10.0)
+        except errors.OpError:
+            return {}
+
+    def state(self, task: int, place: int) -> dict[str, Any]:
+        """The state of a place; {} when it does not answer."""
+        return self.ask(task, place).get("state", {})
+
+    def primary(self, task: int) -> int:
+        """Which place serves, once one does."""
+        return self._wait(
+            lambda: next(
+                (
+                    place
+                    for place in range(PLACES)
+                    if (state := self.state(task, place)).get("role") == "primary" and not state["is_paused"]
+                ),
+                None,
+            ),
+            task,
+        )
+
+    def wait_in_sync(self, task: int) -> int:
+        """Waits until one place is the backup of the other, in sync; the primary."""
+        return self._wait(
+            lambda: next((1 - place for place in range(PLACES) if self.state(task, place).get("has_right")), None), task
+        )
+
+    def _wait(self, look: Any, task: int, timeout_s: float = 60.0) -> int:
+        deadline = time.monotonic() + timeout_s
+        while (found := look()) is None:
+            states = [self.state(task, place) for place in range(PLACES)]
+            assert time.monotonic() < deadline, f"ps:{task} does not come to it: {states}"
+            time.sleep(0.005)
+        return found
+
+    def restart(self, task: int) -> None:
+        """Kills the primary twice, then the backup twice, and so on, and starts it again when the other one serves. The
+        exit of a killed backup was seen, so every other time the primary is ordered to go on alone.
+        """
+        primary = self.wait_in_sync(task)
+        turn = self.kills // len(self.places) % 4
+        victim = primary if turn < 2 else 1 - primary
+        self.kill_place(task, victim)
+        if turn == 3:
+            self._wait(lambda: self.ask(task, primary, ask="alone", fenced=True).get("ok"), task)
+        if victim == primary or turn == 3:
+            self.primary(task)
+        self.start_place(task, victim)

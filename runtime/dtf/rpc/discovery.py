@@ -40,9 +40,13 @@ _SWITCH = "DTF_CHANNEL"
 class Transport(Protocol):
     """How calls reach a task; see `connection.Connection` for arguments and errors."""
 
-    address: str
-    where: str
     is_closed: bool
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def where(self) -> str: ...
 
     def call(
         self, method: str, request: Request, timeout_s: float | None = None, watch: bool = False

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 
 from dtf.rpc.discovery import Transport, connect
 from dtf.rpc.remote import RemoteWorker
+from dtf.rpc.roaming import RoamingConnection
 from dtf.run.interfaces import Worker
 from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
@@ -17,8 +19,18 @@ class Peers:
     """A `session_tasks.Tasks`: one connection for each requested task. Its lock guards the connections."""
 
     def __init__(
-        self, cluster: ClusterSpec, own_task: str, own_worker: Worker, credentials: Credentials | None = None
+        self,
+        cluster: ClusterSpec,
+        own_task: str,
+        own_worker: Worker,
+        credentials: Credentials | None = None,
+        places: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        """The tasks of a cluster.
+
+        Args:
+          places: for tasks that may be at several addresses (see runtime/durability.md, `host`): all of these.
+        """
         self.own_task = own_task
         self._credentials = credentials
         self._own_worker = own_worker
@@ -27,6 +39,7 @@ class Peers:
             for job in cluster.jobs
             for index in cluster.task_indices(job)
         }
+        self._places = places or {}
         self.names = tuple(self._addresses)
         self._lock = threading.Lock()
         self._connections: dict[str, Transport] = {}
@@ -44,9 +57,15 @@ class Peers:
             with self._lock:
                 worker = self._workers.get(task)
                 if worker is None:
-                    connection = self._connections[task] = connect(address, task, self._credentials)
+                    connection = self._connections[task] = self._connect(address, task)
                     worker = self._workers[task] = RemoteWorker(connection)
         return worker
+
+    def _connect(self, address: str, task: str) -> Transport:
+        places = self._places.get(task)
+        if places is None:
+            return connect(address, task, self._credentials)
+        return RoamingConnection([address, *(each for each in places if each != address)], task, self._credentials)
 
     def address(self, task: str) -> str:
         """ "host:port" of a task; raises InvalidArgumentError for an unknown task."""

@@ -9,7 +9,7 @@ variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
                 [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
                 o and y: other objects (`durable_objects`); r: positions of random streams [session, node, numbers];
-                l: lineage
+                l: lineage; t, m: terms and mode (`replicated_resources`)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dtf.wire import dtypes, errors, tensor_frames
 from dtf.wire.dtypes import DType
 from dtf.wire.durability import described
 
-__all__ = ["DurableResources"]
+__all__ = ["DurableResources", "packed_record"]
 
 _ORPHANS_KEPT_S = 600.0
 _LENGTH = struct.Struct("<I")
@@ -99,8 +99,8 @@ class DurableResources(ResourceManager):
       objects: all that is kept beside variables and streams.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Reads the folder, or makes it.
+    def __init__(self, folder: Path, is_standby: bool = False) -> None:
+        """Reads the folder, or makes it. With `is_standby` the state is only read, until `take_over`.
 
         Raises:
           FailedPreconditionError: another process has it.
@@ -125,20 +125,42 @@ class DurableResources(ResourceManager):
         self._removed: list[DurableVariable] = []
         self._ran: list[tuple[tuple[str, int], int, str, Value]] = []
         self._forgotten: list[str] = []
+        self._orphans: set[str] = set()
+        self._orphans_until_s = 0.0
+        self._blocks_read: dict[int, tuple[int, np.dtype, tuple[int, ...]]] = {}
+        self._held_read: dict[int, Array] = {}
+        for text in self.journal.read():
+            self.apply(text)
+        if not is_standby:
+            self.take_over()
+
+    def take_over(self) -> None:
+        """The state that was read is this process's from now on."""
         started = time.monotonic()
-        self._read()
+        self._recover()
         self._orphans = {session for session, _ in [*self.steps.entries, *self.positions]}
         self._orphans |= {_session_of(key) for key in self.objects.known() if key[0] == _PRIVATE}
         self._orphans_until_s = time.monotonic() + _ORPHANS_KEPT_S
         self.generation += 1
         self.lineage = self.lineage or secrets.token_hex(8)
         with self.update_lock:
-            self.journal.begin_anew(self._everything())
+            self._begin()
         self.journal.drop_other_blocks({each.block.number for each in self._variables.values() if each.block})
         _logger.info(
-            "durable state %s in %s: generation %d, %d variables, read in %.3f s",
-            self.lineage, folder, self.generation, len(self._variables), time.monotonic() - started,
+            "durable state %s in %s: generation %d, %d variables, taken over in %.3f s",
+            self.lineage, self.journal.folder, self.generation, len(self._variables), time.monotonic() - started,
         )  # fmt: skip
+
+    def check_serving(self) -> None:
+        """Raises UnavailableError while this task may not confirm anything."""
+
+    def confirming(self, done: Done[_State]) -> Done[_State]:
+        """`done` of a step, called when all that the step has changed or seen is safe."""
+        return done
+
+    def _begin(self) -> None:
+        """Writes the first record of this process."""
+        self.journal.begin_anew(self._everything())
 
     @property
     def description(self) -> str:
@@ -273,24 +295,37 @@ class DurableResources(ResourceManager):
         if forgotten:
             words["f"] = [[each] for each in forgotten]
             self._forget_state(forgotten)
+        text = packed_record(words, values)
         try:
-            self.journal.append(_text(words, values))
+            self.journal.append(text)
         except errors.OpError as error:
             # What is in memory is ahead of the records. A task that went on would confirm what it may lose.
             self._failure = error
             _logger.error("%s; this task takes no more updates", error.message)
             raise
+        self._written(text, [each.block for each in changed if each.block is not None and each.block is not each.kept])
         for variable in changed:
-            variable.settle(self.journal.drop_block)
+            variable.settle(self._drop_block)
         for variable in removed:
-            variable.remove(self.journal.drop_block)
+            variable.remove(self._drop_block)
         if self.journal.is_long:
             self._compact()
 
+    def _written(self, text: bytes, blocks: list[Block], is_whole: bool = False) -> None:
+        """A record was written: of a transaction, with the new blocks that it names, or of all (`is_whole`)."""
+
+    def _drop_block(self, number: int) -> None:
+        self.journal.drop_block(number)
+
+    def rows_change(self, block: Block, rows: np.ndarray) -> None:
+        """See `durable_variable.Transactions`."""
+
     def _compact(self) -> None:
         """Replaces the records by one. They go on growing where there is no room for it; each of them is written."""
+        text = self._everything()
         try:
-            self.journal.begin_anew(self._everything())
+            self.journal.begin_anew(text)
+            self._written(text, [], is_whole=True)
         except errors.OpError as error:
             _logger.warning("%s Its records are not compacted now.", error.message)
 
@@ -330,7 +365,7 @@ class DurableResources(ResourceManager):
 
     def _everything(self) -> bytes:
         """One record that says all."""
-        words: _Words = {"g": [[self.generation]], "l": [[self.lineage]]}
+        words: _Words = {"g": [[self.generation]], "l": [[self.lineage]], **self._more_words()}
         values: list[Value] = []
         for variable in self._variables.values():
             if variable.is_initialized:
@@ -353,7 +388,11 @@ class DurableResources(ResourceManager):
             words,
             values,
         )
-        return _text(words, values)
+        return packed_record(words, values)
+
+    def _more_words(self) -> _Words:
+        """What a record that says all has besides."""
+        return {}
 
     def _forget_state(self, sessions: Collection[str]) -> None:
         """The streams and the own objects of sessions are gone."""
@@ -367,34 +406,49 @@ class DurableResources(ResourceManager):
 
     # -- reading
 
-    def _read(self) -> None:
-        blocks: dict[int, tuple[int, np.dtype, tuple[int, ...]]] = {}
-        held: dict[int, Array] = {}
-        for text in self.journal.read():
-            (size,) = _LENGTH.unpack_from(text)
-            words = json.loads(text[4 : 4 + size])
-            at = 4 + size + -(4 + size) % _ALIGNMENT
-            values = [
-                np.array(each) if isinstance(each, np.ndarray) else each for each in tensor_frames.unpack(text, at)
-            ]
-            self.generation = words.get("g", [[self.generation]])[0][0]
-            self.lineage = words.get("l", [[self.lineage]])[0][0]
-            self._read_variables(words, values, blocks, held)
-            self._read_steps(words, values)
-            self.objects.read(words, values)
-            for (session,) in words.get("f", ()):
-                for key in [key for key in self.steps.entries if key[0] == session]:
-                    del self.steps.entries[key]
-                self._forget_state([session])
+    def apply(self, text: bytes) -> None:
+        """Takes what a record says into the state that is read. Blocks are loaded by `take_over`."""
+        (size,) = _LENGTH.unpack_from(text)
+        words = json.loads(text[4 : 4 + size])
+        at = 4 + size + -(4 + size) % _ALIGNMENT
+        values = [np.array(each) if isinstance(each, np.ndarray) else each for each in tensor_frames.unpack(text, at)]
+        self._read_words(words, values)
+
+    def _read_words(self, words: _Read, values: Sequence[Array]) -> None:
+        self.generation = words.get("g", [[self.generation]])[0][0]
+        self.lineage = words.get("l", [[self.lineage]])[0][0]
+        self._read_variables(words, values, self._blocks_read, self._held_read)
+        self._read_steps(words, values)
+        self.objects.read(words, values)
+        for (session,) in words.get("f", ()):
+            for key in [key for key in self.steps.entries if key[0] == session]:
+                del self.steps.entries[key]
+            self._forget_state([session])
+
+    def _recover(self) -> None:
+        """Gives the variables the values that the records name."""
+        blocks, held = self._blocks_read, self._held_read
         by_number: dict[int, Block] = {}
         for number, variable in self._variables.items():
             if number in blocks:
-                block = self.journal.load_block(*blocks[number])
+                block = self._load_block(*blocks[number])
                 by_number[block.number] = block
                 variable.recovered(block, None)
             elif number in held:
                 variable.recovered(None, held[number])
         self.journal.put_back(by_number.get)
+        self._blocks_read, self._held_read = {}, {}
+
+    def _forget_read(self) -> None:
+        """As if nothing had been read."""
+        for read in (self._variables, self._places, self._objects, self.steps.entries, self.positions):
+            read.clear()
+        self.objects.drop(lambda _: True)
+        self._blocks_read, self._held_read = {}, {}
+        self.lineage, self.generation, self._next_number = "", 0, 1
+
+    def _load_block(self, number: int, dtype: np.dtype, shape: tuple[int, ...]) -> Block:
+        return self.journal.load_block(number, dtype, shape)
 
     def _read_variables(
         self,
@@ -454,7 +508,8 @@ def _session_of(key: ObjectKey) -> str:
     return key[2].partition(" ")[0]
 
 
-def _text(words: _Words, values: list[Value]) -> bytes:
+def packed_record(words: _Words, values: list[Value]) -> bytes:
+    """The bytes of a record."""
     head = _encode(words).encode()
     size = 4 + len(head)
     frames = tensor_frames.pack(values)

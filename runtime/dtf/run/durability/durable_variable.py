@@ -32,6 +32,9 @@ class Transactions(Protocol):
     def touch(self, variable: DurableVariable) -> None:
         """The variable changes in the transaction that is open. Raises InternalError where none is open."""
 
+    def rows_change(self, block: Block, rows: np.ndarray) -> None:
+        """Rows of a block change in place in the transaction that is open."""
+
 
 class DurableVariable(Variable):
     """A variable whose value is in a block, or in the record where it is small. It changes in transactions only.
@@ -175,6 +178,7 @@ class DurableVariable(Variable):
             return False
         if rows.size:
             self._owner.journal.save(self.block, rows, row_bytes)
+            self._owner.rows_change(self.block, rows)
         return True
 
 

@@ -195,6 +195,16 @@ class Journal:
             raise errors.DataLossError.of(f"{self._block_path(number)} is too short for {list(shape)} of {dtype}")
         return Block(number, memory, dtype, shape)
 
+    def block_at(self, number: int, size: int) -> Block:
+        """Memory for a block of a number and a size that a primary has given, of bytes."""
+        self.drop_block(number)  # of another size
+        return Block(number, self._mapped(self._block_path(number), size), np.dtype(np.uint8), (size,))
+
+    def adopt(self, number: int, memory: mmap.mmap, dtype: np.dtype, shape: tuple[int, ...]) -> Block:
+        """As `load_block`, of a block that is mapped already."""
+        self._next_block = max(self._next_block, number + 1)
+        return Block(number, memory, dtype, shape)
+
     def drop_block(self, number: int) -> None:
         """Removes a block that no record names. Its memory stays until the last reader is gone."""
         self._block_path(number).unlink(missing_ok=True)
@@ -208,6 +218,14 @@ class Journal:
         for path in self.folder.glob("records.*"):
             if path.name != f"records.{self._records_number}":
                 path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes all blocks, records and saved rows."""
+        for pattern in ("block.*", "records.*", "current", "undo"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        self._records = self._undo = self._undo_words = None
+        self._at = self._undo_at = 0
 
     # -- old rows
 

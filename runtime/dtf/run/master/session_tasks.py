@@ -19,7 +19,7 @@ from dtf.run.interfaces import Device, Worker
 from dtf.run.worker.worker_session import devices_of_session
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec, task_of
-from dtf.wire.durability import lineage_of
+from dtf.wire.durability import KeptState, kept_state
 from dtf.wire.pb import config_pb2, tensorflow_server_pb2
 
 LIST_DEVICES_TIMEOUT_S = 10.0
@@ -69,7 +69,7 @@ class SessionTasks:
             self._cluster is not None and not config.experimental.share_session_state_in_clusterspec_propagation
         )
         self._joined: dict[str, JoinedTask] = {}
-        self._lineages: dict[str, str] = {}
+        self._lineages: dict[str, KeptState] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._why_stopped: errors.OpError | None = None
@@ -142,14 +142,18 @@ class SessionTasks:
 
     def _check_lineage(self, task: str, devices: Sequence[Device]) -> None:
         """Remembers the state that a task has. Raises AbortedError if it is another one than before."""
-        lineage, before = lineage_of(device.description for device in devices), self._lineages.get(task)
-        if before is not None and lineage != before:
+        state, before = kept_state(device.description for device in devices), self._lineages.get(task)
+        if before is not None and (state is None or not state.follows(before)):
+            is_branch = state is not None and state.lineage == before.lineage
             raise errors.AbortedError.of(
-                f"{task} at {self.address(task)} has restarted without its durable state: the state was {before}, now "
-                f"it is {lineage or 'not durable'}. Possibly its folder was removed, or it is on another host.",
+                f"{task} at {self.address(task)} has restarted without its durable state: the state was "
+                f"{' '.join((before.lineage, *before.terms[-1:]))}, now it is "
+                f"{' '.join((state.lineage, *state.terms[-1:])) if state else 'not durable'}. "
+                + ("Its places have gone on separately." if is_branch else
+                   "Possibly its folder was removed, or it is on another host."),
             )
-        if lineage and before is None:
-            self._lineages[task] = lineage
+        if state is not None:
+            self._lineages[task] = state
 
     def join_all(self, tasks: Iterable[str], timeout_s: float | None) -> dict[str, JoinedTask]:
         """Joins several tasks, all at the same time. Raises the first error."""

@@ -113,7 +113,10 @@ class LocalWorker:
     # -- the task
 
     def get_status(self, timeout_s: float | None = None) -> list[Device]:
-        """The devices of the task."""
+        """The devices of the task. Raises UnavailableError while a durable task may not confirm anything."""
+        if self._durable is not None:
+            self._durable.check_serving()
+            return [each._replace(description=self._durable.description) for each in self.devices]
         return list(self.devices)
 
     def heartbeat(self, done: Done[object], timeout_s: float | None = None) -> None:
@@ -324,6 +327,8 @@ class LocalWorker:
           AbortedError: the session or the graph is not known here, or the step has been cleaned up.
         """
         session, registered = self._graph(session_handle, graph_handle)
+        if self._durable is not None:
+            done = self._durable.confirming(done)
         if is_partial:
             return self._run_partial(
                 session, registered.executor, step_id, sends, recv_keys, done, is_last_partial_run, cancellation
@@ -386,6 +391,8 @@ class LocalWorker:
         """
         prepared = self.pushed_steps.find(run_id)
         prepared.session.was_used = True
+        if self._durable is not None:
+            done = self._durable.confirming(done)
         return self.pushed_steps.run(prepared, step_id, values, done, cancellation)
 
     def open_push(self, on_lost: Callable[[], None]) -> bool:
