@@ -390,6 +390,59 @@ def test_the_gradient_of_relu_is_numpys_for_undefined_and_infinite_values_too(sh
     np.testing.assert_array_equal(by_onednn, computed())
 
 
+def both_ways(case: Case, monkeypatch) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The outputs of an op by its default kernels, and by numpy's."""
+
+    def computed() -> list[np.ndarray]:
+        graph = tf.Graph()
+        placeholders, outputs, arrays = build(case, graph)
+        with np.errstate(all="ignore"):
+            return run(graph, outputs, zip(placeholders, arrays, strict=True))
+
+    by_default = computed()
+    monkeypatch.setenv(onednn.SWITCH, "numpy")
+    return by_default, computed()
+
+
+LOGITS = {
+    "usual": [],
+    "of any size": [(0, 3, 1e30), (1, 4, -1e30), (2, 5, 90.0), (3, 6, -90.0)],
+    "masked": [(0, slice(0, 40), -np.inf), (1, slice(0, 40), -1e9)],
+    "infinite": [(0, 3, np.inf)],
+    "undefined": [(0, 3, np.nan)],
+    "of a row without any": [(0, slice(None), -np.inf)],
+}
+
+
+@needs_onednn
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "SparseSoftmaxCrossEntropyWithLogits"])
+@pytest.mark.parametrize("places", LOGITS.values(), ids=LOGITS)
+def test_softmax_and_its_losses_are_numpys_for_logits_of_any_size(op, places, monkeypatch):
+    random = np.random.RandomState(15)
+    logits, labels = (3 * random.randn(150, 120)).astype("f"), random.randint(0, 120, 150)
+    for row, column, value in places:
+        logits[row, column] = value
+    case = Case(op, [logits, labels] if op.startswith("Sparse") else [logits], {}, expect=None)
+    for one, other in zip(*both_ways(case, monkeypatch), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("shape", [(1024, 64, 1100), (70, 300, 90)])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_products_of_both_ways_are_numpys_whatever_their_memory_held(shape, transpose_b, used):
+    rows, inner, columns = shape
+    random = np.random.RandomState(16)
+    left, right = random.randn(rows, inner).astype("f"), random.randn(inner, columns).astype("f")
+    wanted = left @ right
+    used.clear()
+    for _ in range(3):
+        np.full((rows, columns), np.nan, np.float32)  # which the allocator may give to the result
+        made = product(left, np.ascontiguousarray(right.T) if transpose_b else right, transpose_b=transpose_b)
+        np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-3)
+    assert used
+
+
 @pytest.mark.parametrize("lack", ["a function", "an engine"])
 def test_a_library_that_cannot_run_here_is_told_once_and_numpy_computes(lack, used, monkeypatch, caplog):
     monkeypatch.setattr(onednn_library, "_paths", lambda: ["libc.so.6"])

@@ -1,4 +1,4 @@
-"""Convolutions, poolings, products, batch normalisation and Adam by oneDNN, where installed: faster, else the same.
+"""Convolutions, products, normalisations, softmax and Adam by oneDNN, where installed: faster, else the same.
 
 Owns the rows above numpy's, and for which of them that pays; how oneDNN is called is in `onednn`. All else stays with
 numpy's kernels: other types than float32, channels before rows, empty arrays, what is an error, and the shapes for
@@ -6,7 +6,7 @@ which numpy's matrix products are as fast (measured; the table is in tests/bench
 
 - windows of one element, which are nothing but a matrix product;
 - the filters' gradient from 32 input channels on, where the processor has no AVX-512;
-- batch normalisations of fewer than 2 ** 14 elements, gradients of Relu of fewer than 2 ** 16;
+- batch normalisations and softmax of fewer than 2 ** 14 elements, gradients of Relu of fewer than 2 ** 16;
 - products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 15 elements.
 
 The library is loaded by the first node that convolves or pools, and by the first product, update or normalisation of
@@ -297,8 +297,6 @@ def _(node: KernelNode) -> Function | None:
             return None
         if gradients.shape != features.shape or not (gradients.flags.c_contiguous and features.flags.c_contiguous):
             return None
-        if np.isnan(np.max(features)):  # which oneDNN takes for more than zero
-            return None
         return _relu_gradient(gradients.size, threads_taken())
 
     def relu_back(gradients: Array, features: Array) -> Array:
@@ -312,6 +310,60 @@ def _(node: KernelNode) -> Function | None:
         return None if compute is None else compute(gradients, features, out)
 
     return with_into(relu_back, into)
+
+
+@kernel("Softmax", "LogSoftmax", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    if onednn.is_switched_off():
+        return None
+    plain, is_log = cast(ArrayFunction, below(node, ONEDNN)), node.op == "LogSoftmax"
+
+    def softmax(logits: Array) -> Array:
+        compute = _softmax_of(logits, is_log) if np.ndim(logits) else None
+        if compute is None:
+            return plain(logits)
+        return compute(logits, np.empty(logits.shape, np.float32))
+
+    return softmax
+
+
+def _softmax_of(logits: Array, is_log: bool) -> Callable[[Array, Array], Array] | None:
+    """A function of these logits, or None where numpy computes: oneDNN passes over elements that are not finite."""
+    if logits.size < _SOFTMAX_MIN or not _are_float32(logits) or not logits.flags.c_contiguous:
+        return None
+    if not np.isfinite(np.max(logits)):
+        return None
+    columns = logits.shape[-1]
+    return _softmax(logits.size // columns, columns, is_log, threads_taken())
+
+
+_SOFTMAX_MIN = 1 << 14
+_softmax = functools.lru_cache(256)(onednn.softmax)
+
+
+@kernel("SparseSoftmaxCrossEntropyWithLogits", priority=ONEDNN, types={"T": [dtypes.float32]})
+def _(node: KernelNode) -> Function | None:
+    if onednn.is_switched_off():
+        return None
+    plain = cast("Callable[[Array, Array], tuple[Array, Array]]", below(node, ONEDNN))
+
+    def loss_and_backprop(features: Array, labels: Array) -> tuple[Array, Array]:
+        compute = None
+        if np.ndim(features) == 2 and np.shape(labels) == features.shape[:1] and features.size >= _SOFTMAX_MIN:
+            rows, classes = features.shape
+            if labels.min() >= 0 and labels.max() < classes:
+                compute = _softmax_of(features, False)
+        if compute is None:
+            return plain(features, labels)
+        probability = compute(features, np.empty(features.shape, np.float32))
+        at = np.arange(rows), labels
+        # The largest probability is one over the sum that all of a row are divided by.
+        loss = np.max(features, axis=-1) - features[at]
+        loss -= np.log(np.max(probability, axis=-1))
+        probability[at] -= 1
+        return loss, probability
+
+    return loss_and_backprop
 
 
 _relu_gradient = functools.lru_cache(256)(onednn.relu_gradient)

@@ -160,8 +160,8 @@ OPS = {
     "onednn_kernels": """
         ApplyAdam AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropFilter Conv2DBackpropInput
         DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FusedBatchNorm
-        FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 MatMul MaxPool
-        MaxPoolGrad ReluGrad ResourceApplyAdam
+        FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LogSoftmax
+        MatMul MaxPool MaxPoolGrad ReluGrad ResourceApplyAdam Softmax SparseSoftmaxCrossEntropyWithLogits
     """,
     "parsing": """
         DecodeJSONExample ParseExample ParseExampleV2 ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import c_int64
+from ctypes import c_char, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,17 +30,19 @@ from dtf.run.lib.onednn_library import (
     FILTERS,
     FILTERS_GRADIENT,
     FROM,
-    GREATER,
     IMAGES,
     IMAGES_GRADIENT,
     INFERENCE,
     LARGER,
+    LESS,
     LINEAR,
+    LOG_SOFTMAX,
     MULTIPLY,
     OUTPUTS,
     OUTPUTS_GRADIENT,
     POWER,
     SECOND,
+    SOFTMAX,
     SQRT,
     SUBTRACT,
     SWITCH,
@@ -63,7 +65,7 @@ from dtf.run.value_types import Array
 
 __all__ = ["AVERAGE", "BACK_TO_FILTERS", "BACK_TO_IMAGES", "FORWARD", "MAXIMUM", "Program", "SWITCH", "Window"]
 __all__ += ["adam", "convolution", "has_avx512", "is_switched_off", "is_there", "matmul", "pooling", "pooling_gradient"]
-__all__ += ["relu_gradient"]
+__all__ += ["relu_gradient", "softmax"]
 
 FORWARD, BACK_TO_IMAGES, BACK_TO_FILTERS = "forward", "back to images", "back to filters"
 MAXIMUM, AVERAGE = 0x1FF, 0x3FF  # an average does not count the padding
@@ -139,6 +141,9 @@ def matmul(
 ) -> Program | None:
     """A function f(left, right) -> products of matrices, or None where oneDNN has no fast code for them.
 
+    Of two ways that oneDNN has, the faster one for these shapes: its code for matrices is faster where the right one is
+    transposed, unless the result is large and the inner dimension short; its BLAS function is faster elsewhere.
+
     Args:
       left, right: shapes of the arrays, [..., rows, columns] with the same extents before.
       transpose_left, transpose_right: whether the array holds the transposed matrices.
@@ -146,6 +151,12 @@ def matmul(
     library = _library()
     if library is None:
         return None
+    if len(left) == 2:
+        inner, rows = left if transpose_left else left[::-1]
+        columns = right[0 if transpose_right else 1]
+        is_flat = inner <= _FLAT_INNER_MAX and rows * columns >= _FLAT_RESULT_MIN
+        if not transpose_right or is_flat:
+            return _product_by_blas(library, (rows, inner, columns), transpose_left, transpose_right, threads)
     library.use_threads(threads)
     first, rows = library.matrices(left, transpose_left)
     second, columns = library.matrices(right, transpose_right, 1)
@@ -153,6 +164,34 @@ def matmul(
     target, _ = library.matrices(shape, False)
     plan = library.plan("matmul", first, second, None, target)
     return _program(library, plan, threads, {IMAGES: first, FILTERS: second}, (OUTPUTS, target, shape))
+
+
+_FLAT_INNER_MAX, _FLAT_RESULT_MIN = 256, 1 << 20
+
+
+def _product_by_blas(
+    library: Library, sizes: tuple[int, int, int], transpose_left: bool, transpose_right: bool, threads: int
+) -> Program:
+    rows, inner, columns = sizes
+    left_row = rows if transpose_left else inner
+    right_row = inner if transpose_right else columns
+    sides = c_char(b"T" if transpose_left else b"N"), c_char(b"T" if transpose_right else b"N")
+    extent = c_int64(rows), c_int64(columns), c_int64(inner)
+    one, zero = c_float(1), c_float(0)
+    left_pitch, right_pitch, pitch = c_int64(left_row), c_int64(right_row), c_int64(columns)
+    sgemm = library.functions.dnnl_sgemm
+
+    def compute(left: Array, right: Array) -> Array:
+        library.use_threads(threads)
+        result = np.empty((rows, columns), np.float32)
+        status = sgemm(
+            *sides, *extent, one, c_void_p(address(left)), left_pitch, c_void_p(address(right)), right_pitch, zero,
+            c_void_p(address(result)), pitch,
+        )  # fmt: skip
+        library.check(status, "multiply")
+        return result
+
+    return compute
 
 
 def adam(count: int, beta1: float, beta2: float, epsilon: float, threads: int) -> Callable[..., None] | None:
@@ -222,26 +261,50 @@ def relu_gradient(count: int, threads: int) -> Callable[[Array, Array, Array], A
     """A function f(gradient, features, result) that fills and gives the result, or None without fast code for it.
 
     Each array has `count` elements; the result may be one of the others. An element is the gradient times one where the
-    feature is above zero, else times zero, so that undefined gradients stay undefined.
+    feature is above zero, else times zero, so that undefined gradients stay undefined; an undefined feature counts as
+    one that is not above zero.
     """
     library = _library()
     if library is None:
         return None
     library.use_threads(threads)
     vector, single = library.description((count,), (1,)), library.description((1,), (1,))
-    plan = library.elementwise(GREATER, vector, [Binary(MULTIPLY, vector)], single)
+    # Of oneDNN's comparisons this one is false for undefined elements: -feature < 0.
+    plan = library.elementwise(MULTIPLY, vector, [Binary(LESS, single), Binary(MULTIPLY, vector)], single)
     if plan is None:
         return None
-    roles = {IMAGES: 0, SECOND: 1, of_later(0): 2, OUTPUTS: 3}
-    run = Chain(library, [(plan, roles)], [vector, single, vector, vector])
-    zero = np.zeros(1, np.float32)
+    roles = {IMAGES: 0, SECOND: 1, of_later(0): 2, of_later(1): 3, OUTPUTS: 4}
+    run = Chain(library, [(plan, roles)], [vector, single, single, vector, vector])
+    minus_one, zero = np.full(1, -1, np.float32), np.zeros(1, np.float32)
 
     def back(gradient: Array, features: Array, result: Array) -> Array:
         library.use_threads(threads)
-        run(address(features), address(zero), address(gradient), address(result))
+        run(address(features), address(minus_one), address(zero), address(gradient), address(result))
         return result
 
     return back
+
+
+def softmax(rows: int, columns: int, is_log: bool, threads: int) -> Callable[[Array, Array], Array] | None:
+    """A function f(logits, result) that fills the result with the softmax of each row, or its logarithm; None without
+    fast code for it. The result may be the logits.
+    """
+    library = _library()
+    if library is None:
+        return None
+    library.use_threads(threads)
+    matrix = library.description((rows, columns), (columns, 1))
+    plan = library.plan("softmax_forward", INFERENCE, LOG_SOFTMAX if is_log else SOFTMAX, matrix, matrix, 1)
+    if plan is None or not library.is_fast(plan):
+        return None
+    run = Chain(library, [(plan, {IMAGES: 0, OUTPUTS: 1})], [matrix] * 2)
+
+    def compute(logits: Array, result: Array) -> Array:
+        library.use_threads(threads)
+        run(address(logits), address(result))
+        return result
+
+    return compute
 
 
 def pooling(
