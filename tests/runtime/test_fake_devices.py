@@ -15,6 +15,7 @@ import dtf as tf
 from dtf.client import device_lib
 from dtf.run.devices import backends
 from dtf.run.devices.fake import FakeBackend, fake_devices
+from dtf.run.devices.pytorch import setting
 from dtf.run.executor import executor
 from dtf.run.passes.copies import with_copies
 from dtf.run.passes.device_types import place_body
@@ -374,3 +375,62 @@ def test_the_environments_word_for_fake_devices_is_checked(text: str):
 def test_there_is_one_backend_of_a_device_type(gpus: FakeBackend):
     with pytest.raises(ValueError, match="GPU"):
         backends.register_backend(FakeBackend("GPU"))
+
+
+# -- values of several devices
+
+
+def test_collective_operations_of_two_gpus_meet(gpus: FakeBackend):
+    with tf.Graph().as_default(), tf.Session() as session:
+        results = []
+        for index in range(2):
+            with tf.device(f"/gpu:{index}"):
+                value = tf.constant([1.0, 2.0]) * (index + 1.0)
+                attributes = {"group_size": 2, "group_key": 1, "instance_key": 1, "subdiv_offsets": [0]}
+                reduced = tf.raw_ops.CollectiveReduce(input=value, merge_op="Add", final_op="Div", **attributes)
+            results.append(reduced)
+        assert [each.tolist() for each in session.run(results)] == [[1.5, 3.0], [1.5, 3.0]]
+
+
+def test_nccl_gives_each_gpu_the_sum_of_all(gpus: FakeBackend):
+    with tf.Graph().as_default(), tf.Session() as session:
+        source = tf.placeholder(tf.float32, [2])
+        parts = []
+        for index in range(2):
+            with tf.device(f"/gpu:{index}"):
+                parts.append(source * (index + 1.0))
+        sums = tf.contrib.nccl.all_sum(parts)
+        assert [each.device for each in sums] == ["/device:GPU:0", "/device:GPU:1"]
+        slope = tf.gradients(sums, source)[0]
+        greatest = tf.contrib.nccl.all_max(parts)[1]
+        found = session.run([*sums, slope, greatest], {source: [1.0, 2.0]})
+        assert [each.tolist() for each in found] == [[3.0, 6.0], [3.0, 6.0], [6.0, 6.0], [2.0, 4.0]]
+        with pytest.raises(ValueError, match="devices of their own"):
+            tf.contrib.nccl.all_sum([parts[0], parts[0]])
+        with pytest.raises(ValueError, match="Device assignment required"):
+            tf.contrib.nccl.all_sum([source])
+
+
+def test_a_machine_with_a_driver_says_why_it_has_no_gpus(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(setting, "driver_is_there", lambda: True)
+    monkeypatch.setattr(setting, "_has_torch", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv(setting.VARIABLE, raising=False)
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.device("/gpu:0"):
+            root = tf.sqrt(4.0)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)explicitly assigned.*pip install 'dtf\[gpu\]'"):
+            session.run(root)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert "CUDA_VISIBLE_DEVICES is '-1'" in setting.why_none()
+
+
+def test_a_session_takes_its_part_of_the_memory(gpus: FakeBackend, monkeypatch: pytest.MonkeyPatch):
+    limits: list[tuple[int, float]] = []
+    monkeypatch.setattr(gpus, "limit_memory", lambda index, fraction: limits.append((index, fraction)))
+    options = tf.GPUOptions(per_process_gpu_memory_fraction=0.25, visible_device_list="1")
+    with tf.Session(config=tf.ConfigProto(gpu_options=options)):
+        assert limits == [(1, 0.25)]
+    options.per_process_gpu_memory_fraction = 1.5
+    with pytest.raises(tf.errors.InvalidArgumentError, match="per_process_gpu_memory_fraction is 1.5"):
+        tf.Session(config=tf.ConfigProto(gpu_options=options))

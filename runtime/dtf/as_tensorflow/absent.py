@@ -32,7 +32,6 @@ REASONS = {
     "autograph": "Python statements are not translated: write tf.cond and tf.while_loop",
     "contrib.autograph": "Python statements are not translated: write tf.cond and tf.while_loop",
     "load_op_library": "libraries of compiled ops are TensorFlow's own: use tf.py_func",
-    "contrib.nccl": "GPU collectives are not supported: use tf.train.SyncReplicasOptimizer",
     "contrib.quantize": "quantised types have no kernels: use tf.quantization.fake_quant_with_min_max_vars",
     "contrib.graph_editor": "graphs are not rewired: import a changed GraphDef with tf.import_graph_def",
     "contrib.tensor_forest": "forests are not supported: use tf.estimator.DNNClassifier, or another library",

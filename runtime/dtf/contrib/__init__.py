@@ -9,8 +9,8 @@ from dtf import late
 
 _PARTS = (
     "checkpoint cluster_resolver compiler crf cudnn_rnn data deprecated distributions estimator factorization "
-    "feature_column framework image layers learn legacy_seq2seq linalg lookup losses metrics mixed_precision nn opt "
-    "predictor rnn saved_model seq2seq session_bundle signal slim sparsemax staging stateless summary tensorboard "
+    "feature_column framework image layers learn legacy_seq2seq linalg lookup losses metrics mixed_precision nccl nn "
+    "opt predictor rnn saved_model seq2seq session_bundle signal slim sparsemax staging stateless summary tensorboard "
     "tfprof tpu training util"
 )
 _NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()} | {"keras": "dtf.keras"}

@@ -21,6 +21,7 @@ from dtf.wire.text_cache import cached_by_text
 __all__ = [
     "CPU", "FAKE_VARIABLE", "DeviceArray", "DeviceBackend", "PhysicalDevice", "Storage", "backend_of", "backends",
     "device_type_of", "has_accelerators", "number_devices", "register_backend", "storage_of", "unregister_backend",
+    "why_none",
 ]  # fmt: skip
 
 CPU = "CPU"
@@ -84,6 +85,9 @@ class DeviceBackend(Protocol):
 
     def owns_memory(self, array: DeviceArray) -> bool:
         """Whether no other array shows the memory of this one, so that who alone holds it may change it."""
+
+    def limit_memory(self, index: int, fraction: float) -> None:
+        """Lets this process take that part of the memory of device `index` only; 1 lifts the limit."""
 
     def load_kernels(self, op: str) -> None:
         """Registers the rows of `op` for this device type, if there are any: `kernels.register`. Called once or
@@ -211,6 +215,15 @@ def _torch() -> DeviceBackend | None:
     from dtf.run.devices.pytorch.backend import from_environment
 
     return from_environment()
+
+
+def why_none(device_type: str) -> str:
+    """Why this process has no devices of a type, and what to do; "" where the machine shows none."""
+    if device_type != "GPU" or backend_of(device_type) is not None:
+        return ""
+    from dtf.run.devices.pytorch import setting
+
+    return setting.why_none()
 
 
 def _forget_names() -> None:

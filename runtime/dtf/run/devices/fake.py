@@ -149,6 +149,9 @@ class FakeBackend:
         """See `DeviceBackend`: never, for the CPU's kernels return views."""
         return False
 
+    def limit_memory(self, index: int, fraction: float) -> None:
+        """See `DeviceBackend`: fake devices have no memory of their own."""
+
     def load_kernels(self, op: str) -> None:
         """See `DeviceBackend`: the row is made of the CPU's."""
         row = row_through_host(op, self.device_type, self)

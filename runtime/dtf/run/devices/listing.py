@@ -49,6 +49,11 @@ def _of_backend(task: str, config: config_pb2.ConfigProto, backend: DeviceBacken
         numbers = numbers[: max(0, config.device_count[kind])]
     number_devices(kind, numbers)
     fraction = config.gpu_options.per_process_gpu_memory_fraction or 1.0
+    if not 0 < fraction <= 1:
+        raise errors.InvalidArgumentError.of(f"per_process_gpu_memory_fraction is {fraction}; it must be in (0, 1]")
+    if fraction < 1:
+        for number in numbers:
+            backend.limit_memory(number, fraction)
     return [
         Device(
             f"{task}/device:{kind}:{index}", kind, int(each.memory_bytes * fraction), _incarnation(), each.description

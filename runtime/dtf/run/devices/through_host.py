@@ -30,7 +30,7 @@ __all__ = ["HostCopies", "argument_types", "row_through_host"]
 _Resource = TypeVar("_Resource")
 
 _ONLY_ON_CPUS = frozenset(
-    "audio candidate_sampling collective ctc data data_flow data_iterators image_files io logging lookup_table parsing "
+    "audio candidate_sampling ctc data data_flow data_iterators image_files io logging lookup_table parsing "
     "ragged readers sets sparse_components sparse_cross sparse_messages staging string string_hashing string_pieces "
     "summary unicode".split()
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dtf.run.exchange.rendezvous import Rendezvous, StepRendezvous
@@ -174,36 +174,43 @@ class Collectives:
     """The groups of one session at one task. Its lock guards `_joined`.
 
     Attributes:
-      device: the member that this task is.
+      devices: those of the task, each of which may be a member of a group of its own.
       leader: the task that brings groups together.
     """
 
     def __init__(
-        self, device: Device, rendezvous: Rendezvous, worker: Callable[[str], Worker], leader: Callable[[], str]
+        self,
+        devices: Sequence[Device],
+        rendezvous: Rendezvous,
+        worker: Callable[[str], Worker],
+        leader: Callable[[], str],
     ) -> None:
         """No groups yet.
 
         Args:
+          devices: of the task; a member that names none of them is the first one.
           rendezvous: of the task.
           worker: task name -> its worker, this task's own included.
           leader: gives the leader's task name.
         """
-        self.device = device
+        self.devices = {device.name: device for device in devices}
+        self._first = devices[0]
         self.leader = leader
         self.worker = worker
         self._rendezvous = rendezvous
         self._lock = threading.Lock()
-        self._joined: dict[int, _Joining] = {}
+        self._joined: dict[tuple[int, str], _Joining] = {}
         self._is_closed = False
 
-    def group(self, key: int, size: int, done: Done[Group]) -> None:
-        """Calls done(Group) when the group is complete, or done(error=OpError). The first call joins it."""
+    def group(self, key: int, size: int, name: str, done: Done[Group]) -> None:
+        """Calls done(Group) when the group is complete, or done(error=OpError). The first call of a device joins it."""
         is_first = False
+        device = self.devices.get(name, self._first)
         with self._lock:
-            joining = self._joined.get(key)
+            joining = self._joined.get((key, device.name))
             closed = self._is_closed
             if joining is None and not closed:
-                joining = self._joined[key] = _Joining(size)
+                joining = self._joined[key, device.name] = _Joining(size)
                 is_first = True
             if joining is not None and joining.outcome is None:
                 joining.waiting.append(done)
@@ -216,7 +223,7 @@ class Collectives:
             done(error=errors.InvalidArgumentError.of(message))
             return
         if is_first:
-            self._join(key, size, joining)
+            self._join(key, size, device, joining)
         elif joining.outcome is not None:
             joining.tell(done)
 
@@ -230,12 +237,12 @@ class Collectives:
             if isinstance(joining.outcome, Group):
                 self._leave(joining.outcome)
 
-    def _join(self, key: int, size: int, joining: _Joining) -> None:
+    def _join(self, key: int, size: int, device: Device, joining: _Joining) -> None:
         def joined(membership: Membership | None = None, error: errors.OpError | None = None) -> None:
             outcome: Group | errors.OpError
             if membership is not None:
                 table = self._rendezvous.step(membership.epoch)
-                outcome = Group(key, membership, self.device, table)
+                outcome = Group(key, membership, device, table)
             else:
                 assert error is not None
                 outcome = self._refusal(key, error)
@@ -249,10 +256,10 @@ class Collectives:
                 joining.tell(done)
 
         if size == 1:
-            joined(Membership(_EPOCH_BIT | secrets.randbits(57), (self.device,)))
+            joined(Membership(_EPOCH_BIT | secrets.randbits(57), (device,)))
             return
         try:
-            joining.cancel = self.worker(self.leader()).complete_group(key, size, self.device, joined)
+            joining.cancel = self.worker(self.leader()).complete_group(key, size, device, joined)
         except errors.OpError as error:
             joined(error=error)
 
@@ -268,7 +275,7 @@ class Collectives:
         return kind.of(message) if kind else errors.error_from_code(error.error_code, message)
 
     def _has_left(self, key: int) -> errors.OpError:
-        return errors.AbortedError.of(f"{BROKEN} {key}: {task_of(self.device.name)} has left it")
+        return errors.AbortedError.of(f"{BROKEN} {key}: {task_of(self._first.name)} has left it")
 
 
 def default_leader(tasks: Iterable[str]) -> str:

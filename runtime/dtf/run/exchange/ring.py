@@ -49,6 +49,7 @@ class Call:
     """What one op asks for: the keys of TensorFlow's collectives; `timeout_s` is 0 for no limit."""
 
     op: str
+    device: str
     group_key: int
     group_size: int
     instance_key: int
@@ -76,7 +77,7 @@ def start(step: StepContext, call: Call, begin: Callable[[Exchange], None], done
             exchange.enter(group, begin)
 
     if exchange.is_watched():
-        collectives.group(call.group_key, call.group_size, joined)
+        collectives.group(call.group_key, call.group_size, call.device, joined)
 
 
 class Exchange:

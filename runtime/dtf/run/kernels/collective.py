@@ -79,11 +79,10 @@ def _calls(node: KernelNode) -> Callable[..., ring.Call]:
     """(group_size, group_key, instance_key), or nothing where they are attributes -> Call."""
     timeout_s = node.attr("timeout_seconds")
     if "group_key" in node.attrs:
-        call = ring.Call(
-            node.name, node.attr("group_key"), node.attr("group_size"), node.attr("instance_key"), timeout_s
-        )
+        group, size, instance = node.attr("group_key"), node.attr("group_size"), node.attr("instance_key")
+        call = ring.Call(node.name, node.device, group, size, instance, timeout_s)
         return lambda *_: call
-    return lambda size, key, instance: ring.Call(node.name, int(key), int(size), int(instance), timeout_s)
+    return lambda size, key, instance: ring.Call(node.name, node.device, int(key), int(size), int(instance), timeout_s)
 
 
 def _divide(value: np.ndarray, count: int) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtf.run.devices.backends import CPU
+from dtf.run.devices.backends import CPU, why_none
 from dtf.run.interfaces import Device
 from dtf.run.passes import Nodes, NodesView
 from dtf.run.passes.colocation import Groups, handle_sources
@@ -155,7 +155,7 @@ def unplaceable(node: node_def_pb2.NodeDef, request: Request, known: Sequence[st
         return _refused(
             node,
             f"{{{{node {node.name}}}}} was explicitly assigned to {request} but available devices are "
-            f"[ {', '.join(known)} ]. Make sure the device specification refers to a valid device.",
+            f"[ {', '.join(known)} ]. Make sure the device specification refers to a valid device.{_hint(request)}",
         )
     return _refused(
         node,
@@ -163,6 +163,12 @@ def unplaceable(node: node_def_pb2.NodeDef, request: Request, known: Sequence[st
         f"{{{{colocation_node {node.name}}}}} was colocated with a group of nodes that required incompatible device "
         f"'{request}'. All available devices [{', '.join(known)}].",
     )
+
+
+def _hint(request: Request) -> str:
+    """Why this process has no devices of the type, and what to do; "" where nothing is known."""
+    why = why_none("GPU") if "GPU" in str(request).upper() else ""
+    return f" {why}" if why else ""
 
 
 def _refused(node: node_def_pb2.NodeDef, why: str) -> errors.InvalidArgumentError:

@@ -576,7 +576,7 @@ class LocalWorker:
         def leader() -> str:
             return _full_task_name(session.collective_leader or self.collective_leader)
 
-        return Collectives(session.devices[0], self.rendezvous, worker, leader)
+        return Collectives(session.devices, self.rendezvous, worker, leader)
 
     def _recv_from_peer(self, task: str, step_id: int, key: str, done: Done[Value]) -> Callable[[], None] | None:
         return recv_from(self.peers, task, step_id, key, done)

@@ -85,7 +85,8 @@ class TorchBackend:
         if self._is_cpu:
             return PhysicalDevice(self._limit or _CPU_MEMORY_BYTES, f"device: {number}, name: PyTorch on the CPU")
         properties = torch.cuda.get_device_properties(number)
-        bus = getattr(properties, "pci_bus_id", 0)
+        parts = [getattr(properties, f"pci_{part}_id", 0) for part in ("domain", "bus", "device")]
+        bus = "{:04x}:{:02x}:{:02x}.0".format(*parts)
         return PhysicalDevice(
             int(properties.total_memory),
             f"device: {number}, name: {properties.name}, pci bus id: {bus}, "
@@ -130,8 +131,8 @@ class TorchBackend:
         return isinstance(array, TorchArray) and holds_its_memory(array.tensor)
 
     def limit_memory(self, index: int, fraction: float) -> None:
-        """Bounds what torch's allocator takes of a device: `per_process_gpu_memory_fraction`."""
-        if not self._is_cpu and 0 < fraction < 1:
+        """See `DeviceBackend`. torch's allocator grows as it needs to, `allow_growth` or not."""
+        if not self._is_cpu:
             torch.cuda.set_per_process_memory_fraction(fraction, index)
 
     def load_kernels(self, op: str) -> None:

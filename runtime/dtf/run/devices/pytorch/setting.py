@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from dtf.wire import errors
 
-__all__ = ["INSTALL", "Setting", "VARIABLE", "driver_is_there", "read"]
+__all__ = ["INSTALL", "Setting", "VARIABLE", "driver_is_there", "read", "why_none"]
 
 VARIABLE = "DTF_GPU_BACKEND"
 INSTALL = "pip install 'dtf[gpu]'"
@@ -64,6 +64,17 @@ def read() -> Setting | None:
     if text == "torch":
         return Setting(is_wanted=True)
     return Setting(int(numbers[0]), int(numbers[1]) * _MIB if len(numbers) > 1 else None, True)
+
+
+def why_none() -> str:
+    """Why this process has no GPUs, and what to do, where the machine has an NVIDIA driver; else ""."""
+    if not driver_is_there() or os.environ.get(VARIABLE) == "none":
+        return ""
+    if not _shows_devices():
+        return f"CUDA_VISIBLE_DEVICES is {os.environ['CUDA_VISIBLE_DEVICES']!r}, which hides the GPUs of this machine."
+    if not _has_torch():
+        return f"This machine has an NVIDIA driver, but GPUs need PyTorch: {INSTALL}"
+    return f"{VARIABLE}=torch says why the GPUs of this machine cannot be used."
 
 
 def driver_is_there() -> bool:
