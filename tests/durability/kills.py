@@ -23,16 +23,26 @@ from pathlib import Path
 import numpy as np
 
 import dtf as tf
+from tests.durability.elastic_kills import ElasticWorkers, counted
 from tests.durability.servers import Places, Servers
 
-__all__ = ["Killer", "Outcome", "count_exactly", "queue_exactly", "synchronous_exactly", "train_exactly"]
+__all__ = [
+    "Killer", "Outcome", "count_exactly", "elastic_exactly", "objects_exactly", "queue_exactly", "synchronous_exactly",
+    "train_exactly",
+]  # fmt: skip
 
 
 class Killer:
-    """Kills a ps each time that `when()` says how long to wait, until it is stopped or has killed `count` times."""
+    """Kills a ps each time that `pause_s()` says how long to wait, until it is stopped or has killed `count` times.
+
+    Attributes:
+      kill: kills and starts again; called with the number of the kill.
+      is_done: whether that was the last one.
+    """
 
     def __init__(self, servers: Servers, count: int, pause_s: Callable[[], float]) -> None:
-        self._servers = servers
+        tasks = len(servers.cluster["ps"])
+        self.kill: Callable[[int], None] = lambda turn: servers.restart(turn % tasks)
         self._count = count
         self._pause_s = pause_s
         self._is_over = threading.Event()
@@ -41,12 +51,11 @@ class Killer:
         self.error: BaseException | None = None
 
     def _run(self) -> None:
-        tasks = len(self._servers.cluster["ps"])
         try:
             for turn in range(self._count):
                 if self._is_over.wait(self._pause_s()):
                     break
-                self._servers.restart(turn % tasks)
+                self.kill(turn)
         except BaseException as error:
             self.error = error
         finally:
@@ -236,6 +245,88 @@ def queue_exactly(servers: Servers, killer: Killer, steps_min: int = 20) -> Outc
     return outcome
 
 
+def objects_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outcome:
+    """One thread changes a table, a shuffled queue, a queue by priority, a barrier, a staging area and a work queue of
+    a ps; each must give what the same objects give without kills.
+    """
+    outcome = Outcome()
+    outcome.sessions = 1
+
+    def build() -> tuple[tf.Tensor, list[tf.Tensor], list[tf.Operation], tf.Tensor]:
+        number = tf.placeholder(tf.int64, [])
+        key = tf.reshape(number % 7, [1])
+        table = tf.contrib.lookup.MutableHashTable(tf.int64, tf.int64, -1)
+        words = tf.contrib.lookup.index_table_from_tensor(tf.constant(["a", "b", "c"]))
+        shuffled = tf.RandomShuffleQueue(20, 2, tf.int64, shapes=[[]], seed=3)
+        ranked = tf.PriorityQueue(20, tf.int64, shapes=[[]])
+        area = tf.contrib.staging.StagingArea([tf.int64], [[]])
+        queue = tf.train.WorkQueue(["x", "y", "z"], None, lease_s=1000.0)
+        puts = [
+            table.insert(key, tf.reshape(number, [1])), shuffled.enqueue(number),
+            ranked.enqueue((-number % 5, number)), area.put([number]),
+        ]  # fmt: skip
+        with tf.control_dependencies(puts):
+            item = queue.take("a worker")
+            gets = [
+                table.lookup(key), table.size(), words.lookup(tf.constant("b")), ranked.dequeue()[1], area.get()[0],
+                item.work, item.epoch, tf.random_poisson([3.0], [2], seed=5),
+            ]  # fmt: skip
+        with tf.control_dependencies([*gets[3:6]]):
+            gets.append(queue.confirm(item.lease, 1, True))
+        return number, gets, shuffled.dequeue(), tf.tables_initializer()
+
+    def step(session: tf.Session, number: int) -> list[object]:
+        values = session.run(gets, {fed: number})
+        return [*(np.asarray(value).tolist() for value in values[:-1]), int(session.run(shuffled)) if number > 4 else 0]
+
+    found = []
+    with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            fed, gets, shuffled, initializer = build()
+        with tf.Session(server.target) as session, killer:
+            session.run(initializer)
+            while not killer.is_done.is_set() or outcome.steps < steps_min:
+                began = time.monotonic()
+                found.append(step(session, outcome.steps))
+                outcome.pause_s = max(outcome.pause_s, time.monotonic() - began)
+                outcome.steps += 1
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed, gets, shuffled, initializer = build()
+        session.run(initializer)
+        for number, value in enumerate(found):
+            expected = step(session, number)
+            if value != expected:
+                outcome.wrong.append(f"step {number} gave {value}, not {expected}")
+                break
+    return outcome
+
+
+def elastic_exactly(servers: Servers, killer: Killer, epochs: int) -> Outcome:
+    """Workers take records of a work queue; they and the ps are killed in turn. Each record counts once an epoch."""
+    outcome = Outcome()
+    outcome.sessions = 1
+    workers = ElasticWorkers(servers, epochs)
+    tasks = 1 + len(servers.cluster["worker"])
+
+    def kill(turn: int) -> None:
+        if turn % tasks:
+            workers.kill(turn % tasks - 1)
+        else:
+            servers.restart(0)
+
+    killer.kill = kill
+    try:
+        with killer:
+            workers.wait(3600.0)
+        outcome.wrong = counted(servers, epochs)
+        outcome.wrong += [f"a worker ended with {code}" for code in workers.failed]
+        outcome.steps = epochs
+        servers.kills += workers.kills
+    finally:
+        workers.stop()
+    return outcome
+
+
 def synchronous_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outcome:
     """Two workers of this process train with SyncReplicasOptimizer, dense and sparse: each step subtracts one."""
     outcome = Outcome()
@@ -321,6 +412,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--level", choices=["process", "host"], default="process")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between kills, at most", metavar="S")
+    parser.add_argument("--epochs", type=int, default=4, help="of the work queue, whose kills end with it", metavar="N")
+    parser.add_argument("--only", default="", help="a part of the names of trainings", metavar="TEXT")
     chosen = parser.parse_args(arguments)
     pauses = random.Random(chosen.seed)
     status = 0
@@ -329,16 +422,22 @@ def main(arguments: list[str] | None = None) -> int:
         "optimizers": train_exactly,
         "a queue": queue_exactly,
         "synchronous replicas": synchronous_exactly,
+        "tables and other objects": objects_exactly,
+        "a work queue, workers killed too": lambda servers, killer: elastic_exactly(servers, killer, chosen.epochs),
     }
+    trainings = {what: run for what, run in trainings.items() if chosen.only in what}
     for what, run in trainings.items():
         folder = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir="/dev/shm"))
         try:
-            with (Servers if chosen.level == "process" else Places)(folder, count=2, workers=2) as servers:
+            of_level = Servers if chosen.level == "process" else Places
+            count = 1 if "objects" in what or "queue" in what else 2
+            with of_level(folder, count=count, workers=2) as servers:
                 killer = Killer(servers, chosen.kills // len(trainings), lambda: pauses.uniform(0.0, chosen.pause))
                 outcome = run(servers, killer)
                 print(
                     f"{what}: {servers.kills} kills, {outcome.steps} steps, {outcome.sessions} session, longest step "
-                    f"{outcome.pause_s:.2f} s: {'; '.join(outcome.wrong) or 'exact'}"
+                    f"{outcome.pause_s:.2f} s: {'; '.join(outcome.wrong) or 'exact'}",
+                    flush=True,
                 )
                 status |= bool(outcome.wrong) or outcome.sessions != 1
         finally:

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 import dtf as tf
-from tests.durability.kills import Killer, count_exactly, queue_exactly, synchronous_exactly, train_exactly
+from tests.durability.kills import (
+    Killer,
+    count_exactly,
+    elastic_exactly,
+    objects_exactly,
+    queue_exactly,
+    synchronous_exactly,
+    train_exactly,
+)  # fmt: skip
 from tests.durability.servers import Servers
 
 
@@ -71,6 +79,21 @@ def test_synchronous_replicas_must_count_each_step_once(folder):
 
 
 @pytest.mark.slow
+def test_tables_barriers_and_other_queues_of_a_killed_ps_must_go_on_as_without_kills(folder):
+    with Servers(folder) as servers:
+        outcome = objects_exactly(servers, killer(servers, 4, 6))
+    assert outcome.wrong == []
+
+
+@pytest.mark.slow
+def test_each_record_of_a_work_queue_must_count_once_while_workers_and_the_ps_are_killed(folder):
+    with Servers(folder, workers=2) as servers:
+        outcome = elastic_exactly(servers, killer(servers, 6, 7), 8)
+        assert servers.kills >= 3
+    assert outcome.wrong == []
+
+
+@pytest.mark.slow
 def test_a_ps_that_comes_back_without_its_state_must_end_the_session_as_a_lost_one(folder):
     with Servers(folder) as servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -108,7 +131,7 @@ def test_state_of_other_kinds_is_refused_in_words_and_none_stays_as_it_was(folde
         servers = Servers(folder, is_durable=is_durable)
         with servers, tf.train.Server(servers.cluster, "worker", 0) as server, tf.Graph().as_default():
             with tf.device("/job:ps/task:0"):
-                size = tf.py_func(lambda: np.int64(0), [], tf.int64)
+                size = tf.TFRecordReader().num_records_produced()
             with tf.Session(server.target) as session:
                 if is_durable:
                     with pytest.raises(tf.errors.UnimplementedError, match="state of this kind is not kept"):
