@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 
 import numpy as np
 
 import dtf as tf
+from tests.durability.forked import Forked
 from tests.durability.servers import Servers
 
 __all__ = ["ElasticWorkers", "build", "counted"]
@@ -20,18 +16,17 @@ __all__ = ["ElasticWorkers", "build", "counted"]
 _RECORDS, _SHARD, _BATCH = 600, 40, 10
 
 _PROGRAM = """
-import json, sys, time
 import numpy as np
 import dtf as tf
 from tests.durability.elastic_kills import build
-cluster, task, epochs = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-server = tf.train.Server(cluster, "worker", task)
+cluster, task, epochs, places = arguments
+config = tf.ConfigProto(experimental=tf.ConfigProto.Experimental(durability_places=places))
+server = tf.train.Server(cluster, "worker", task, config=config)
 queue, numbers, train, _ = build(task, epochs)
 config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"])
 with tf.train.MonitoredTrainingSession(
     server.target, task == 0, config=config, log_step_count_steps=None
 ) as session:
-    print("ready", flush=True)
     for lease in queue.leases(session, f"worker:{task}"):
         begin, end = map(int, lease.work.split(":"))
         with lease:
@@ -56,7 +51,7 @@ def build(task: int, epochs: int):
 
 
 class ElasticWorkers:
-    """Worker processes. `kill(task)` kills one and starts it again.
+    """Worker processes, each with a thread that waits for its end. `kill(task)` kills one, which starts again.
 
     Attributes:
       kills: how many were killed.
@@ -68,54 +63,40 @@ class ElasticWorkers:
         self.failed: list[int] = []
         self._servers = servers
         self._epochs = epochs
-        self._lock = threading.Lock()
-        self._processes = [self._start(task) for task in range(len(servers.cluster["worker"]))]
+        tasks = range(len(servers.cluster["worker"]))
+        self._places = [Forked(_PROGRAM) for _ in tasks]
+        self._wanted = [True for _ in tasks]
+        self._threads = [threading.Thread(target=self._run, args=(task,)) for task in tasks]
+        for thread in self._threads:
+            thread.start()
 
     def kill(self, task: int) -> None:
-        """Kills a worker that still works, and starts it again."""
-        with self._lock:
-            process = self._processes[task]
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                self.kills += 1
-                self._processes[task] = self._start(task)
+        """Kills a worker if it still works."""
+        self._places[task].signal()
 
-    def wait(self, timeout_s: float) -> None:
-        """Returns when all workers have ended: all records are confirmed. Raises TimeoutError."""
-        until = time.monotonic() + timeout_s
-        while True:
-            with self._lock:
-                codes = [process.poll() for process in self._processes]
-            if None not in codes:
-                self.failed += [code for code in codes if code]
-                return
-            if time.monotonic() > until:
-                raise TimeoutError(f"workers still run: {codes}")
-            time.sleep(0.05)
+    def wait(self) -> None:
+        """Returns when all workers have ended: all records are confirmed."""
+        for thread in self._threads:
+            thread.join()
 
     def stop(self) -> None:
         """Ends all."""
-        with self._lock:
-            for process in self._processes:
-                process.kill()
-                process.wait()
+        for task, place in enumerate(self._places):
+            self._wanted[task] = False
+            place.signal()
+        self.wait()
+        for place in self._places:
+            place.close()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether all have ended."""
-        with self._lock:
-            return all(process.poll() is not None for process in self._processes)
-
-    def _start(self, task: int) -> subprocess.Popen[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DTF_DUR")}
-        environment["OPENBLAS_NUM_THREADS"] = "1"
-        environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), environment.get("PYTHONPATH", "")])
-        return subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(self._servers.cluster), str(task), str(self._epochs)],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-        )
+    def _run(self, task: int) -> None:
+        place = self._places[task]
+        while self._wanted[task]:
+            place.start([self._servers.cluster, task, self._epochs, getattr(self._servers, "text", "")])
+            code = place.wait()
+            if code != -signal.SIGKILL:
+                self.failed += [code] if code else []
+                return
+            self.kills += 1
 
 
 def counted(servers: Servers, epochs: int) -> list[str]:

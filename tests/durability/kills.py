@@ -317,7 +317,7 @@ def elastic_exactly(servers: Servers, killer: Killer, epochs: int) -> Outcome:
     killer.kill = kill
     try:
         with killer:
-            workers.wait(3600.0)
+            workers.wait()
         outcome.wrong = counted(servers, epochs)
         outcome.wrong += [f"a worker ended with {code}" for code in workers.failed]
         outcome.steps = epochs

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +9,7 @@ from typing import Any
 
 from dtf.places import lines
 from dtf.wire import errors
+from tests.durability.forked import Forked
 from tests.ports import free_ports
 
 __all__ = ["PLACES", "Places", "Servers"]
@@ -21,14 +17,12 @@ __all__ = ["PLACES", "Places", "Servers"]
 PLACES = 2
 
 _PROGRAM = """
-import json, sys
 import dtf as tf
-cluster, task, folder = json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+cluster, task, folder, *host = arguments
 experimental = tf.ConfigProto.Experimental(durability="process", durability_folder=folder)
-if len(sys.argv) > 4:
+if host:
     experimental.durability = "host"
-    experimental.durability_places = sys.argv[4]
-    experimental.durability_place = int(sys.argv[5])
+    experimental.durability_places, experimental.durability_place = host
 if folder == "none":
     experimental.Clear()
 print("begins", flush=True)
@@ -57,14 +51,13 @@ class Servers:
         self.kills = 0
         self._folder = folder
         self._is_durable = is_durable
-        self._processes: dict[object, subprocess.Popen[bytes]] = {}
+        self._processes: dict[object, Forked] = {}
+        self._running: set[object] = set()
 
     def start(self, task: int) -> None:
         """Starts a ps and waits until it serves."""
         folder = str(self._folder / f"ps-{task}") if self._is_durable else "none"
-        process = self._started(task, [str(task), folder])
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+        self._started(task, [task, folder]).wait_for("ready")
 
     def kill(self, task: int) -> None:
         """Kills a ps with SIGKILL."""
@@ -75,25 +68,18 @@ class Servers:
         self.kill(task)
         self.start(task)
 
-    def _started(self, name: object, arguments: list[str]) -> subprocess.Popen[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DTF_DUR")}
-        environment["OPENBLAS_NUM_THREADS"] = "1"
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(self.cluster), *arguments],
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begins\n"
-        self._processes[name] = process
+    def _started(self, name: object, arguments: list[object]) -> Forked:
+        if name not in self._processes:
+            self._processes[name] = Forked(_PROGRAM)
+        process = self._processes[name]
+        process.start([self.cluster, *arguments])
+        process.wait_for("begins")
+        self._running.add(name)
         return process
 
     def _killed(self, name: object) -> None:
-        process = self._processes.pop(name)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        self._running.remove(name)
+        self._processes[name].kill()
         self.kills += 1
 
     def __enter__(self) -> Servers:
@@ -105,8 +91,10 @@ class Servers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in list(self._processes):
+        for name in list(self._running):
             self._killed(name)
+        for process in self._processes.values():
+            process.close()
 
 
 class Places(Servers):
@@ -144,7 +132,7 @@ class Places(Servers):
     def start_place(self, task: int, place: int) -> None:
         """Starts the process of a place."""
         folder = str(self._folder / f"ps-{task}-{place}")
-        self._started((task, place), [str(task), folder, self.text, str(place)])
+        self._started((task, place), [task, folder, self.text, place])
 
     def kill_place(self, task: int, place: int) -> None:
         """Kills the process of a place with SIGKILL."""
