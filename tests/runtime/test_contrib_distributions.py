@@ -296,3 +296,15 @@ def test_misuse_is_named():
         ds.fill_triangular([1.0, 2.0])
     with pytest.raises(ValueError, match=r"must be larger than min_event_ndims \(1\)"):
         tfb.SoftmaxCentered().forward_log_det_jacobian([1.0], 0)
+
+
+def test_tensors_of_another_dtype_reach_the_formula_and_python_values_get_the_dtype_of_samples():
+    draws = tf.constant([[0.0, 1.0], [1.0, 1.0]])
+    bernoulli = tf.distributions.Bernoulli(logits=tf.constant([[0.5, -1.0], [2.0, 0.0]]))
+    independent = tf.contrib.distributions.Independent(bernoulli, 1)
+    with tf.Session() as session:
+        joint, single = session.run([independent.log_prob(draws), bernoulli.log_prob(draws)])
+        assert session.run(tf.distributions.Normal(0.0, 1.0).prob(1)) == pytest.approx(0.24197, abs=1e-5)
+    assert joint == pytest.approx(single.sum(1))
+    with pytest.raises(TypeError, match="float"):
+        tf.distributions.Normal(0.0, 1.0).prob(tf.constant(1))

@@ -151,3 +151,18 @@ def test_defaults_are_filled_in_and_unknown_underscored_attributes_kept(graph):
     added.attr["_mark"].i = 3
     [op] = tf.import_graph_def(graph_def, return_elements=["v"])
     assert op.get_attr("container") == b"" and op.get_attr("_mark") == 3
+
+
+def test_imported_operations_have_the_order_of_the_graph_def_as_far_as_producers_come_first():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [], name="x")
+        y = tf.add(tf.square(x, name="square"), tf.constant(1.0, name="one"), name="y")
+        tf.multiply(y, tf.constant(3.0, name="three"), name="last")
+    nodes = graph.as_graph_def().node
+    backwards = tf.GraphDef(node=reversed(nodes))
+    orders = []
+    for graph_def in (graph.as_graph_def(), backwards):
+        with tf.Graph().as_default() as imported:
+            tf.import_graph_def(graph_def, name="")
+        orders.append([op.name for op in imported.get_operations()])
+    assert orders == [[node.name for node in nodes], ["three", "one", "x", "square", "y", "last"]]

@@ -8,6 +8,7 @@ TensorFlow's own message; it is read through its serialized form.
 from __future__ import annotations
 
 import graphlib
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -171,7 +172,11 @@ class _Importer:
     # The order of the nodes
 
     def _sorted(self) -> Iterator[node_def_pb2.NodeDef]:
-        """The nodes, producers first; the inputs of a Merge that come around a loop do not count."""
+        """The nodes in the GraphDef's order, as far as producers come first.
+
+        The inputs of a Merge that come around a loop do not count. `Graph.get_operations` has this order, and programs
+        take its last operation for the output of a frozen graph.
+        """
         sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
         for node in self._nodes.values():
             before = []
@@ -183,10 +188,19 @@ class _Importer:
                     before.append(source)
             sorter.add(node.name, *before)
         try:
-            order = list(sorter.static_order())
+            sorter.prepare()
         except graphlib.CycleError as error:
             raise ValueError(f"The GraphDef has a cycle outside of a loop: {' -> '.join(error.args[1])}") from None
-        return (self._nodes[name] for name in order)
+        places = {name: place for place, name in enumerate(self._nodes)}
+        names = list(self._nodes)
+        ready = [places[name] for name in sorter.get_ready()]
+        heapq.heapify(ready)
+        while ready:
+            name = names[heapq.heappop(ready)]
+            yield self._nodes[name]
+            sorter.done(name)
+            for following in sorter.get_ready():
+                heapq.heappush(ready, places[following])
 
     def _is_back_edge(self, node: node_def_pb2.NodeDef, source: str) -> bool:
         if node.op not in ("Merge", "RefMerge") or source not in self._nodes:

@@ -229,7 +229,8 @@ class Distribution:
     def _of(self, name: str, value: Any, ways: list[tuple[Callable[..., Any], Callable[[Any], Any] | None]]) -> Tensor:
         """The first of several formulas that the distribution has."""
         with self._scope(name):
-            given = () if value is None else (convert_to_tensor(value, self._value_dtype(), name="value"),)
+            hint = self._value_dtype()
+            given = () if value is None else (convert_to_tensor(value, name="value", preferred_dtype=hint),)
             for formula, then in ways:
                 try:
                     found = formula(*given)
