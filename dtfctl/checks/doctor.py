@@ -26,6 +26,7 @@ from dtfctl.checks.validation import troubles
 from dtfctl.config import ClusterFile
 from dtfctl.control.cluster import Cluster, with_own_ssh
 from dtfctl.errors import StoreError, StoreUnwritable
+from dtfctl.launchers import gpus
 from dtfctl.launchers.keeper import CHOSEN_PORTS, TOKEN, TOKEN_VARIABLE
 from dtfctl.show.view import size
 from dtfctl.storage.paths import socket_address
@@ -58,6 +59,7 @@ def of_this_machine(root: Path) -> Iterator[Finding]:
     yield from answered("ports", _ports())
     yield from answered("state folder", _state_folder(root))
     yield from answered("kernel", _kernel())
+    yield from answered("gpus", _gpus())
 
 
 def answered(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -158,6 +160,27 @@ def _ports() -> Iterator[Finding]:
         yield Finding(DOUBTFUL, "ports", words, to_do)
     else:
         yield Finding(FINE, "ports", words)
+
+
+def _gpus() -> Iterator[Finding]:
+    """The GPUs of this machine; nothing where it has no driver."""
+    found, complaint = gpus.cards()
+    if complaint:
+        yield Finding(DOUBTFUL, "gpus", complaint, "nvidia-smi shows it; reload or update the driver")
+    for card in found:
+        subject = f"gpu {card.number}"
+        words = f"{card.name}, {size(card.total_bytes)}, driver {card.driver}"
+        if card.memory_errors:
+            count = f"{card.memory_errors} uncorrectable memory error{'' if card.memory_errors == 1 else 's'}"
+            yield Finding(DOUBTFUL, subject, f"{words}: {count}", "nvidia-smi -q -d ECC; reset or replace the card")
+        elif card.is_split:
+            to_do = "nvidia-smi -L names them; environment: {CUDA_VISIBLE_DEVICES: MIG-...} gives one to a job"
+            yield Finding(DOUBTFUL, subject, f"{words}: split into instances by MIG, which gpus: does not count", to_do)
+        else:
+            yield Finding(FINE, subject, words)
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if found and hidden is not None:
+        yield Finding(FINE, "gpus", f"CUDA_VISIBLE_DEVICES is {hidden!r} here; gpus: in a cluster file overrides it")
 
 
 def _state_folder(root: Path) -> Iterator[Finding]:

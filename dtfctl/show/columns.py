@@ -11,7 +11,7 @@ from collections.abc import Sequence
 GAP = 2
 LAST = "LAST"
 LAST_MIN = 6
-DROPPED = (LAST, "GENERATION", "HOST", "ADDRESS", "PROCESSES", "THREADS", "SINCE", "PID", "MEMORY")
+DROPPED = (LAST, "GENERATION", "HOST", "ADDRESS", "PROCESSES", "THREADS", "SINCE", "PID", "GPU MEMORY", "MEMORY")
 """Columns that a narrow terminal does without, the first one first."""
 
 SHORTENED = ("STATE", "TASK")

@@ -43,6 +43,20 @@ FULL_PART = 0.005
 _NAN = re.compile(r"NanLossDuringTraining|NaN loss|loss = nan|Nan in summary|tensor had (NaN|Inf)", re.IGNORECASE)
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|database or disk is full|ENOSPC", re.IGNORECASE)
 
+_GPU_MEMORY = re.compile(
+    r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|OOM when allocating tensor.*(GPU|cuda)", re.IGNORECASE
+)
+_GPU_BROKEN = re.compile(
+    r"uncorrectable ECC|ECC error|fallen off the bus|NVRM: Xid|CUDA_ERROR_(LAUNCH_FAILED|ECC_UNCORRECTABLE)"
+    r"|CUDA error: (unspecified launch failure|an illegal memory access|device-side assert)",
+    re.IGNORECASE,
+)
+_NO_GPU = re.compile(
+    r"no CUDA-capable device is detected|CUDA driver version is insufficient|driver on your system is too old"
+    r"|Driver/library version mismatch",
+    re.IGNORECASE,
+)
+
 
 class Kind(Word):
     """Of a finding; the name is stable, for programs."""
@@ -50,6 +64,7 @@ class Kind(Word):
     FAILED = "failed"
     NAN_LOSS = "nan-loss"
     FULL_DISK = "full-disk"
+    GPU = "gpu"
     CRASH_LOOP = "crash-loop"
     HOST_AWAY = "host-away"
     STALLED = "stalled"
@@ -124,6 +139,35 @@ def _full_disk(snapshot: Snapshot) -> Iterator[Finding]:
             words = f"A disk is full: {task.name} on {task.host} could not write"
             yield Finding(Kind.FULL_DISK, Grade.ERROR, task.name, words, f"make room on {task.host}: df -h")
             return
+
+
+def _gpu(snapshot: Snapshot) -> Iterator[Finding]:
+    for task in snapshot.tasks:
+        for pattern, words, advice in _OF_GPUS:
+            if _says(task, pattern):
+                told = words.format(task=task.name, host=task.host)
+                yield Finding(Kind.GPU, Grade.ERROR, task.name, told, advice.format(host=task.host))
+                break
+
+
+_OF_GPUS = (
+    (
+        _GPU_MEMORY,
+        "The memory of a GPU of {host} is full: {task} ended because of it",
+        "smaller batches, or a GPU for each task: gpus: 1",
+    ),
+    (
+        _GPU_BROKEN,
+        "A GPU of {host} failed under {task}",
+        "look for Xid and ECC errors on {host}: dmesg | grep Xid; nvidia-smi -q -d ECC. Reset the GPU, or leave it out "
+        "with gpus: [...]",
+    ),
+    (
+        _NO_GPU,
+        "{task} finds no usable GPU on {host}",
+        "nvidia-smi on {host} shows GPUs and driver; a driver that is too old needs an update",
+    ),
+)
 
 
 def _crash_loop(snapshot: Snapshot) -> Iterator[Finding]:
@@ -205,6 +249,7 @@ def _left_behind(snapshot: Snapshot) -> Iterator[Finding]:
 _RULES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _nan_loss,
     _full_disk,
+    _gpu,
     _crash_loop,
     _failed,
     _hosts,

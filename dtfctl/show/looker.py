@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.control.cluster import Cluster
+from dtfctl.launchers import gpus
 from dtfctl.launchers.usage import Usage, measure
 from dtfctl.logs.progress import Progress, ProgressReader
 from dtfctl.values.plan import LOCALHOST
 from dtfctl.values.run import Run
-from dtfctl.values.snapshot import Disk, Snapshot, take
+from dtfctl.values.snapshot import Disk, GpuUse, Snapshot, take
 from dtfctl.values.task import TaskStatus
 
 _Key = tuple[str, int]
@@ -34,6 +35,7 @@ class Looker:
         self._runs: _Samples = {}
         self._usages: dict[str, tuple[float | None, Usage]] = {}
         self._rates: dict[str, float] = {}
+        self._gpus: dict[str, GpuUse] = {}
         self._reader: ProgressReader | None = None
         self._folder = ""
 
@@ -52,8 +54,9 @@ class Looker:
         rates = {name: rate for name, rate in self._rates.items() if name in statuses and statuses[name].ready}
         known = (usages, progress, history)
         return take(
-            run, statuses, time.monotonic(), time.time(), *known, rates=rates, disks=disks, strain=_strain()
-        )
+            run, statuses, time.monotonic(), time.time(), *known, rates=rates, disks=disks, strain=_strain(),
+            gpus=self._gpus,
+        )  # fmt: skip
 
     @property
     def has_rates(self) -> bool:
@@ -83,6 +86,8 @@ class Looker:
             if name in statuses
         }
         self._rates = {key[0]: rate for key, rate in self._rates_of(self._runs, counted).items()}
+        places = {} if run.is_over else {name: run.task(name).place for name in statuses}
+        self._gpus = gpus.uses({name: at.gpus for name, at in places.items() if at.gpus and at.host == LOCALHOST})
 
     def _rates_of(self, kept: _Samples, found: Mapping[_Key, tuple[float, float]]) -> dict[_Key, float]:
         """Per second, of what was found before too. A repeated answer (at the same time) says nothing new."""

@@ -13,7 +13,7 @@ from dtfctl.show.diagnosis import Kind, findings
 from dtfctl.values import state
 from dtfctl.values.history import Happening
 from dtfctl.values.hosts import UNREACHABLE
-from dtfctl.values.snapshot import Snapshot, TaskView
+from dtfctl.values.snapshot import GpuUse, Snapshot, TaskView
 from dtfctl.wording import printable
 
 API_VERSION = "dtfctl/v1"
@@ -118,16 +118,27 @@ def event(happening: Happening, width: int, is_json: bool, is_coloured: bool = F
 
 def usage_rows(snapshot: Snapshot) -> list[list[str]]:
     """Cells for `top`."""
-    cells = [["TASK", "STATE", "CPU%", "MEMORY", "THREADS", "PROCESSES", "PID", "SINCE", "RESTARTS"]]
+    has_gpus = any(task.gpus is not None for task in snapshot.tasks)
+    of_gpus = ["GPU%", "GPU MEMORY"] if has_gpus else []
+    cells = [["TASK", "STATE", "CPU%", "MEMORY", *of_gpus, "THREADS", "PROCESSES", "PID", "SINCE", "RESTARTS"]]
     for task in snapshot.tasks:
         usage = task.usage
-        measured = (
-            ["-", "-", "-", "-"]
-            if task.cores is None or usage is None
-            else [f"{100 * task.cores:.0f}", size(usage.memory_bytes), str(usage.threads), str(usage.processes)]
-        )
-        cells.append([task.name, _state(task), *measured, str(task.pid or "-"), _since(task), str(task.restarts)])
+        measured, counted = ["-", "-"], ["-", "-"]
+        if task.cores is not None and usage is not None:
+            measured = [f"{100 * task.cores:.0f}", size(usage.memory_bytes)]
+            counted = [str(usage.threads), str(usage.processes)]
+        if has_gpus:
+            measured += _gpu_cells(task.gpus)
+        rest = [str(task.pid or "-"), _since(task), str(task.restarts)]
+        cells.append([task.name, _state(task), *measured, *counted, *rest])
     return cells
+
+
+def _gpu_cells(use: GpuUse | None) -> list[str]:
+    if use is None:
+        return ["-", "-"]
+    busy = "-" if use.busy is None else f"{100 * use.busy:.0f}"
+    return [busy, f"{size(use.used_bytes)} of {size(use.total_bytes)}"]
 
 
 def usage_document(snapshot: Snapshot) -> dict[str, Any]:
@@ -152,6 +163,7 @@ def usage_document(snapshot: Snapshot) -> dict[str, Any]:
                 "memory_bytes": None if task.usage is None else task.usage.memory_bytes,
                 "threads": None if task.usage is None else task.usage.threads,
                 "processes": None if task.usage is None else task.usage.processes,
+                "gpus": None if task.gpus is None else vars(task.gpus),
                 "restarts": task.restarts,
             }
             for task in snapshot.tasks

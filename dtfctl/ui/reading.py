@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dtfctl.control.cluster import Cluster
+from dtfctl.launchers import gpus
 from dtfctl.logs import Choice, Line, LogReader, placement, tasks_with_logs
 from dtfctl.logs.events import EventReader
 from dtfctl.logs.patterns import LEVELS, compiled, level_of
-from dtfctl.metrics import gpus
 from dtfctl.metrics.gather import asked
 from dtfctl.probes import task_reports
 from dtfctl.show import lives
@@ -320,19 +320,10 @@ def gpus_of(cluster: Cluster) -> Document:
     run, statuses = cluster.load()
     places = {} if run.is_over else {name: run.task(name).place for name in statuses}
     own = {name: place.gpus for name, place in places.items() if place.gpus and place.host == LOCALHOST}
-    there = gpus.measure() if own else {}
-    found: Document = {}
-    for name, numbers in own.items():
-        cards = [there[number] for number in numbers if number in there]
-        known = [card.busy for card in cards if card.busy is not None]
-        if cards:
-            found[name] = {
-                "gpus": [card.number for card in cards],
-                "busy": sum(known) / len(known) if known else None,
-                "used": sum(card.used_bytes for card in cards),
-                "total": sum(card.total_bytes for card in cards),
-            }
-    return found
+    return {
+        name: {"gpus": list(use.numbers), "busy": use.busy, "used": use.used_bytes, "total": use.total_bytes}
+        for name, use in gpus.uses(own).items()
+    }
 
 
 def _why_no_graph(folder: str) -> str:

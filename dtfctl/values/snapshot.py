@@ -35,12 +35,22 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class GpuUse:
+    """Of a task's GPUs: the part of the time in which they computed (None: unknown), and their memory."""
+
+    numbers: tuple[int, ...]
+    busy: float | None
+    used_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
 class TaskView:
     """`is_away`: its process is on a host that does not answer. `started_s` is the age of its last process, `ended_s`
     of the end of that, `next_start_s` the time until the next attempt. `reason` says how it came into its state,
     `earlier` why it was last started again, where that is something else. `stalled_since` is the wall clock's.
     `failures` is the number of failures in the present series, `traceback` that of the last process that has ended.
-    `cores` in use, `usage` and `steps_per_s` (session runs) are None where they are not known."""
+    `cores` in use, `usage`, `gpus` and `steps_per_s` (session runs) are None where they are not known."""
 
     name: str
     state: str
@@ -64,6 +74,7 @@ class TaskView:
     steps_per_s: float | None = None
     failures: int = 0
     traceback: str = ""
+    gpus: GpuUse | None = None
 
     @property
     def job(self) -> str:
@@ -144,9 +155,10 @@ def take(
     rates: Mapping[str, float] | None = None,
     disks: Sequence[Disk] = (),
     strain: float = 1.0,
+    gpus: Mapping[str, GpuUse] | None = None,
 ) -> Snapshot:
     """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task, `rates` the
-    steps per second."""
+    steps per second, `gpus` what the GPUs of tasks on this machine do."""
     return Snapshot(
         at=at,
         name=run.plan.name,
@@ -157,7 +169,7 @@ def take(
         is_over=run.is_over,
         started_at=run.started_at,
         hosts=tuple(HostView(host.name, host.state, host.since, host.why) for host in run.hosts.values()),
-        tasks=tuple(_task(run, status, now, usages or {}, rates or {}) for status in statuses.values()),
+        tasks=tuple(_task(run, status, now, usages or {}, rates or {}, gpus or {}) for status in statuses.values()),
         strays=run.strays,
         progress=progress,
         history=tuple(history),
@@ -174,7 +186,14 @@ def cluster_state(run: Run) -> str:
     return "running" if run.all_were_ready else "starting"
 
 
-def _task(run: Run, status: TaskStatus, now: float, usages: Usages, rates: Mapping[str, float]) -> TaskView:
+def _task(
+    run: Run,
+    status: TaskStatus,
+    now: float,
+    usages: Usages,
+    rates: Mapping[str, float],
+    gpus: Mapping[str, GpuUse],
+) -> TaskView:
     name = run.host_of(status)
     host = run.hosts.get(name)
     is_away = host is not None and host.state != CONNECTED and status.state in state.WITH_PROCESS and not run.is_over
@@ -202,4 +221,5 @@ def _task(run: Run, status: TaskStatus, now: float, usages: Usages, rates: Mappi
         steps_per_s=rates.get(status.name),
         failures=len(status.failures),
         traceback="" if status.exit is None else status.exit.traceback,
+        gpus=gpus.get(status.name),
     )

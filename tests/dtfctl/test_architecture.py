@@ -31,7 +31,7 @@ ROOMS = {
     "notices": "values",
     "trace": "wire",
     "checks": "config control launchers plan show storage values",
-    "ui": "control logs metrics probes show storage supervise values wire",
+    "ui": "control launchers logs metrics probes show storage supervise values wire",
     "commands": "checks config control launchers logs manifests metrics plan probes show storage supervise trace ui"
     " values wire",
     "daemon": "control launchers metrics notices probes storage supervise values wire",
@@ -62,7 +62,7 @@ HOMES = {
         "dtfctl.launchers.bridge.commands",
         "dtfctl.launchers.spark.task",
         "dtfctl.embedded",
-        "dtfctl.metrics.gpus",
+        "dtfctl.launchers.gpus",
         *(f"dtfctl.launchers.agent.{room}" for room in ("check", "keepers", "programs", "talk")),
     },
     "sqlite3": {"dtfctl.storage.store"},

@@ -136,3 +136,19 @@ def test_the_headline_names_what_is_waited_for():
 def test_status_says_what_is_wrong_above_the_table():
     loop = a_task("worker:2", "backoff", failures=3, reason="exited with status 1")
     assert view.table(a_cluster(loop)).splitlines()[1].startswith("wrong: worker:2 crashes in a loop")
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory.", "The memory of a GPU of localhost is full"),
+        ("ResourceExhaustedError: OOM when allocating tensor with shape[9] and type float on GPU:0", "memory of a GPU"),
+        ("CUDA error: uncorrectable ECC error encountered", "A GPU of localhost failed under worker:0"),
+        ("NVRM: Xid (PCI:0000:04:00): 79, GPU has fallen off the bus.", "A GPU of localhost failed under worker:0"),
+        ("RuntimeError: no CUDA-capable device is detected", "worker:0 finds no usable GPU on localhost"),
+    ],
+)
+def test_an_end_by_a_gpu_is_named(last, words):
+    first = findings(a_cluster(a_task("worker:0", "failed", failures=1, traceback=f"Traceback\n{last}")))[0]
+    assert (first.kind, first.task, first.grade) == (Kind.GPU, "worker:0", Grade.ERROR)
+    assert words in first.words
