@@ -121,9 +121,9 @@ def node(**changes):
     ("graph_def", "words"),
     [
         (node(op="NoSuchOp"), "Op type not registered 'NoSuchOp'.*'sum'"),
-        (node(without="T"), "NodeDef missing attribute 'T'.*'sum'"),
-        (node(attr="strange"), "attribute 'strange' that is not in the op's contract"),
-        (node(input=["x"]), "expected 2 inputs for op Add, but 1 are"),
+        (node(without="T"), "NodeDef missing attr 'T'.*'sum'"),
+        (node(attr="strange"), "attr 'strange' not in Op<name="),
+        (node(input=["x"]), "expected inputs 'float, float' do not match 1 inputs specified"),
         (node(input=["x", "nowhere"]), "'sum': Unknown input node 'nowhere'"),
         (node(input=["x", "y:3"]), "invalid output 3 of source node y"),
         (node(input=["x", "sum"]), "cycle"),
@@ -135,7 +135,7 @@ def test_what_is_wrong_with_a_graph_is_said(graph_def, words):
 
 
 def test_types_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="Input 0 of node import/sum was passed int32 .*expected float32"):
+    with pytest.raises(ValueError, match="Input 0 of node import/sum was passed int32 .*expected float"):
         tf.import_graph_def(graph_def_of(addition), {"x": tf.constant([1, 2])})
     with pytest.raises(TypeError, match="must be a GraphDef proto"):
         tf.import_graph_def("text")

@@ -147,7 +147,7 @@ class _Module(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":  # `from module import *`
             return [each for each in dir(self) if not each.startswith("_") and self._gives(each)]
-        if name.startswith("__") and name not in ("__git_version__", "__compiler_version__"):
+        if name.startswith("__") and not name.endswith(("_version__", "_flag__", "_build__", "__version__")):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = self.__dict__["_find"](name)
         self.__dict__[name] = value

@@ -71,6 +71,11 @@ def convert_to_tensor(
             raise RuntimeError(
                 f"Conversion function {convert!r} for type {type(value)} returned non-Tensor: {result!r}"
             )
+        if wanted is not None and not wanted.is_compatible_with(result.dtype) and not is_dense_tensor_like(value):
+            raise RuntimeError(
+                f"Conversion function {convert!r} for type {type(value)} returned incompatible dtype: requested = "
+                f"{wanted.name}, actual = {result.dtype.name}"
+            )
         return _checked(result, wanted)
     raise TypeError(f"Cannot convert {value!r} with type {type(value).__name__} to Tensor: no conversion function.")
 

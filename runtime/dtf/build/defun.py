@@ -21,7 +21,7 @@ from typing import Any
 
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_default_graph
-from dtf.build.function_graph import FunctionGraph, TracedFunction, trace
+from dtf.build.function_graph import FunctionGraph, TracedFunction, call_by_name, trace
 from dtf.build.gradients import custom_gradients_of
 from dtf.build.graph import Graph, Operation
 from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
@@ -31,8 +31,6 @@ from dtf.wire.pb import attr_value_pb2, function_pb2
 from dtf.wire.tensor_shape import unknown_shape
 
 __all__ = ["Declare", "DefinedFunction", "Defun"]
-
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 class Defun:
@@ -82,6 +80,8 @@ class DefinedFunction:
         capture_by_value: bool = False,
         **attributes: Any,
     ) -> None:
+        if grad_func is not None and python_grad_func is not None:
+            raise ValueError("Gradient defined twice: by grad_func and by python_grad_func")
         attributes.pop("allowlisted_stateful_ops", None)
         attributes.pop("whitelisted_stateful_ops", None)
         self._func = func
@@ -163,8 +163,10 @@ class DefinedFunction:
         arguments = [convert_to_tensor(each, dtype) for each, dtype in zip(args, wanted, strict=True)]
         traced = self._in_graph([each.dtype.base_dtype for each in arguments])
         graph = get_default_graph()
-        with graph.gradient_override_map({each: self._gradient_key(graph) for each in self._overridden()}):
-            results = traced.call(arguments, name or traced.name)
+        has_gradient = self._grad_func is not None or self._python_grad_func is not None
+        overrides = {traced.name: self._gradient_key(graph)} if has_gradient else {}
+        with graph.gradient_override_map(overrides):
+            results = traced.call(arguments, name or traced.name, own_op=True)
         call = results[0].op if results else graph.get_operations()[-1]
         for key, value in attributes.items():
             call._set_attr(key, value)
@@ -184,7 +186,15 @@ class DefinedFunction:
                 name_of=lambda definition: self._name_of(definition, dtypes),
             )  # fmt: skip
             self._traced[key] = graph, traced
+            self._add_gradient(graph, traced.name)
         return self._traced[key][1]
+
+    def _add_gradient(self, graph: Graph, name: str) -> None:
+        """Puts the function that gives the gradient into the library, with the relation of both."""
+        gradient = self.grad_func_name
+        known = {each.function_name for each in graph._library.gradient}
+        if gradient is not None and name not in known:
+            graph._library.gradient.add(function_name=name, gradient_func=gradient)
 
     def _with_variables_outside(self, *arguments: Any) -> Any:
         """The body; variables that it makes belong to the surrounding graph."""
@@ -224,9 +234,6 @@ class DefinedFunction:
                 f"{len(self.out_names)} outputs size = {len(results)}"
             )
         return results
-
-    def _overridden(self) -> Sequence[str]:
-        return _CALLS if self._grad_func is not None or self._python_grad_func is not None else ()
 
     def _gradient_key(self, graph: Graph) -> str:
         functions = custom_gradients_of(graph.outermost)
@@ -307,7 +314,8 @@ class ImportedFunction(DefinedFunction):
         body = Graph()
         with body.as_default():
             stand_ins = [body.create_op("Placeholder", [], attrs={"dtype": each}).outputs[0] for each in results]
-        return TracedFunction(self.name, (), tuple(stand_ins), None, self._definition.signature.is_stateful)
+        names = tuple(each.name for each in self._definition.signature.output_arg)
+        return TracedFunction(self.name, (), tuple(stand_ins), None, self._definition.signature.is_stateful, names)
 
 
 def functions_from_library(library: function_pb2.FunctionDefLibrary) -> list[DefinedFunction]:
@@ -358,7 +366,7 @@ def call_attributes(func_name: str, **kwargs: Any) -> dict[str, attr_value_pb2.A
                 raise ValueError(f"Attribute {key} must be str. Got {type(value)}.")
             made[key] = attr_value_pb2.AttrValue(s=value.encode() if isinstance(value, str) else value)
     if kwargs:
-        raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}.")
+        raise ValueError(f"Unknown keyword arguments: {kwargs.keys()}")
     return made
 
 
@@ -439,16 +447,14 @@ class Declare:
         self.name = func_name
         self._inputs = [as_dtype(dtype) for _, dtype in inputs]
         self._outputs = [as_dtype(dtype) for _, dtype in outputs]
+        self._output_names = [name for name, _ in outputs]
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        from dtf.build.apply import apply_op
-
         if len(inputs) != len(self._inputs):
             raise ValueError(f"Expected number of arguments: {len(self._inputs)}, received: {len(inputs)}")
         args = [convert_to_tensor(each, dtype) for each, dtype in zip(inputs, self._inputs, strict=True)]
-        reference = attr_value_pb2.NameAttrList(name=self.name)
-        found = apply_op("PartitionedCall", kwargs.get("name", self.name), args=args, Tout=self._outputs, f=reference)
-        return found[0] if isinstance(found, list) and len(found) == 1 else found
+        call = call_by_name(self.name, args, self._outputs, kwargs.get("name", self.name), self._output_names)
+        return call.outputs[0] if len(call.outputs) == 1 else call.outputs or call
 
 
 def _results(structure: Any) -> Sequence[Any]:

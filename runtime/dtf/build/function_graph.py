@@ -24,7 +24,7 @@ from dtf.wire.dtypes import DType
 from dtf.wire.pb import attr_value_pb2, function_pb2
 from dtf.wire.tensor_shape import TensorShape
 
-__all__ = ["FunctionGraph", "TracedFunction", "trace"]
+__all__ = ["FunctionGraph", "TracedFunction", "call_by_name", "output_names", "trace"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class TracedFunction:
       results: the body's tensors that it gives, for their dtypes and static shapes.
       structure: the result of the Python function.
       is_stateful: whether a node of it has state.
+      result_names: the names of the results in the library; result_0 and so on if empty.
     """
 
     name: str
@@ -44,22 +45,56 @@ class TracedFunction:
     results: tuple[Tensor, ...]
     structure: Any
     is_stateful: bool
+    result_names: tuple[str, ...] = ()
 
     @property
     def reference(self) -> attr_value_pb2.NameAttrList:
         """The value for an attribute of kind func."""
         return attr_value_pb2.NameAttrList(name=self.name)
 
-    def call(self, arguments: Sequence[Any], name: str | None = None) -> list[Tensor]:
-        """The results for these arguments, of a call in the default graph."""
-        op_type = "StatefulPartitionedCall" if self.is_stateful else "PartitionedCall"
+    def call(self, arguments: Sequence[Any], name: str | None = None, own_op: bool = False) -> list[Tensor]:
+        """The results for these arguments, of a call in the default graph.
+
+        Args:
+          arguments: tensors, or values that become tensors.
+          name: the name of the call.
+          own_op: whether the function's name is the op of the call, as in TensorFlow 1.x; PartitionedCall otherwise.
+        """
+        given = [*arguments, *self.captured]
         types = [tensor.dtype.base_dtype for tensor in self.results]
-        outputs = apply_op(op_type, name, args=[*arguments, *self.captured], Tout=types, f=self.reference)
-        if isinstance(outputs, Operation):
-            return []
+        if own_op:
+            outputs = call_by_name(self.name, given, types, name, self.result_names, self.is_stateful).outputs
+        else:
+            op_type = "StatefulPartitionedCall" if self.is_stateful else "PartitionedCall"
+            made = apply_op(op_type, name, args=given, Tout=types, f=self.reference)
+            outputs = [] if isinstance(made, Operation) else made
         for output, result in zip(outputs, self.results, strict=True):
             output.set_shape(result.shape)
         return list(outputs)
+
+
+def call_by_name(
+    function: str,
+    arguments: Sequence[Any],
+    types: Sequence[DType],
+    name: str | None,
+    result_names: Sequence[str] = (),
+    is_stateful: bool = False,
+) -> Operation:
+    """A node whose op is the name of a function; the library of the graph may get the function later."""
+    results = result_names or [f"result_{index}" for index in range(len(types))]
+    graph = get_default_graph()
+    inputs = [convert_to_tensor(each) for each in arguments]
+    contract = opdef.OpDef(
+        function,
+        tuple(opdef.ArgDef(f"arg_{index}", type=each.dtype.base_dtype) for index, each in enumerate(inputs)),
+        tuple(opdef.ArgDef(result, type=dtype) for result, dtype in zip(results, types, strict=True)),
+        (),
+        is_stateful=is_stateful,
+    )
+    # A reference is read before the call.
+    inputs = [apply_op("Identity", None, input=each) if each.dtype._is_ref_dtype else each for each in inputs]
+    return graph.create_op(function, inputs, list(types), name=name, op_def=contract)
 
 
 def trace(
@@ -114,8 +149,9 @@ def trace(
             "exists."
         )
     return TracedFunction(
-        proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful
-    )
+        proto.signature.name, tuple(graph.captured), tuple(results), structure, proto.signature.is_stateful,
+        tuple(each.name for each in proto.signature.output_arg),
+    )  # fmt: skip
 
 
 def _unused_name(graph: Graph, name: str) -> str:
@@ -221,7 +257,7 @@ class FunctionGraph(Graph):
         for op in self.get_operations():
             if op in arguments:
                 continue
-            names.update(zip(op.outputs, _output_names(op), strict=True))
+            names.update(zip(op.outputs, output_names(op), strict=True))
         for op in self.get_operations():
             if op in arguments:
                 continue
@@ -241,7 +277,7 @@ class FunctionGraph(Graph):
         return proto
 
 
-def _output_names(op: Operation) -> list[str]:
+def output_names(op: Operation) -> list[str]:
     """Of each output, how a function's body refers to it: "node:output:index"."""
     op_def = op._op_def if op._op_def is not None else opdef.get(op.type)
     names = []

@@ -23,7 +23,7 @@ from typing import Any
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import colocate_with, get_default_graph, name_scope
-from dtf.build.function_calls import CALLS, open_call
+from dtf.build.function_calls import is_call, open_call
 from dtf.build.graph import Operation, Tensor
 from dtf.build.ops import load_gradients
 from dtf.build.ops.control_flow_context import is_loop_exit
@@ -87,7 +87,13 @@ class UnconnectedGradients(enum.Enum):
 
 
 def not_differentiable(*op_types: str) -> None:
-    """Says that nothing flows back through ops of these types."""
+    """Says that nothing flows back through ops of these types.
+
+    Raises:
+      TypeError: a type is not a string.
+    """
+    if not all(isinstance(op_type, str) for op_type in op_types):
+        raise TypeError("op_type must be a string")
     for op_type in op_types:
         table.add(op_type, None)
 
@@ -367,7 +373,7 @@ def _open_calls(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
     """Puts the bodies of the functions between sources and targets into the graph; the walk goes through them."""
     while True:
         between = _between([y.op for y in targets], [x.op for x in sources])
-        calls = [op for op in between if op.type in CALLS and "_gradient_op_type" not in op._attrs]
+        calls = [op for op in between if is_call(op) and "_gradient_op_type" not in op._attrs]
         if not calls:
             return
         for op in calls:

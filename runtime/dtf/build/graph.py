@@ -19,14 +19,16 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dtf.build import shape_rules, signature
+from dtf.build.blocks import Block, block_here
 from dtf.build.conversion import convert_to_tensor, register_tensor_conversion_function
 from dtf.build.default_stack import default_graph_stack, default_session_stack
 from dtf.build.graph_keys import GraphKeys
+from dtf.build.private_names import GraphNames
 from dtf.build.scopes import ControlBlock, ControlDependencies, DeviceStack, NameTable, check_op_name
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire import codec, forks, opdef
 from dtf.wire.dtypes import DType, as_dtype
-from dtf.wire.pb import attr_value_pb2, graph_pb2, versions_pb2
+from dtf.wire.pb import attr_value_pb2, graph_pb2, node_def_pb2, versions_pb2
 
 __all__ = [
     "Graph",
@@ -48,6 +50,7 @@ class _Blocks:
     def __init__(self, devices: DeviceStack | None = None, colocation: list[Operation] | None = None) -> None:
         self.devices = devices or DeviceStack()
         self.colocation = colocation or []
+        self.colocation_blocks: tuple[Block, ...] = ()
         self.control_dependencies = ControlDependencies()
 
     def copy(self) -> _Blocks:
@@ -59,7 +62,7 @@ class _BlocksOfThread(threading.local):
     blocks: _Blocks | None = None
 
 
-class Graph:
+class Graph(GraphNames):
     """A set of operations and the tensors between them.
 
     Threads may build one graph together: `create_op` holds the lock `_lock`, and each thread has name scopes and
@@ -74,6 +77,7 @@ class Graph:
         forks.renew_in_child(self, "_lock")
         self._operations: dict[str, Operation] = {}
         self._operation_list: list[Operation] = []
+        self._waiting_ops: list[Operation] = []  # of `_create_c_op`, until they are added
         self._names = NameTable()
         self._blocks = _Blocks()
         self._of_thread: _BlocksOfThread | None = None
@@ -252,7 +256,49 @@ class Graph:
         else:
             types = [as_dtype(dtype) for dtype in dtypes]
         control_inputs = self._control_dependencies.for_inputs(tensor.op for tensor in inputs)
-        return Operation(self, name, op_type, inputs, control_inputs, attrs, types, op_def)
+        return Operation.make(self, name, op_type, inputs, control_inputs, attrs, types, op_def)
+
+    def _add_node_def(
+        self,
+        op: Operation,
+        node_def: node_def_pb2.NodeDef,
+        inputs: Sequence[Tensor],
+        output_types: Sequence[Any] | None,
+        control_inputs: Sequence[Operation],
+        input_types: Sequence[Any] | None,
+        waiting: bool = False,
+    ) -> None:
+        """Makes `op` the node of a NodeDef, and adds it or lets it wait; see `Operation.__init__`."""
+        with self._lock:
+            self._check_not_finalized()
+            check_op_name(node_def.name)
+            for tensor in inputs:
+                if not isinstance(tensor, Tensor):
+                    raise TypeError(f"input needs to be a Tensor: {tensor!r}")
+                if tensor.graph is not self:
+                    raise ValueError(f"{tensor!r} must be from the same graph as the operation {node_def.name}.")
+            for tensor, dtype in zip(inputs, input_types or [tensor.dtype for tensor in inputs], strict=True):
+                if not as_dtype(dtype).is_compatible_with(tensor.dtype):
+                    raise TypeError(f"In op '{node_def.name}', input types ({[each.dtype for each in inputs]}) are not "
+                                    f"compatible with expected types ({input_types})")  # fmt: skip
+            for control_input in control_inputs:
+                if not isinstance(control_input, Operation):
+                    raise TypeError(f"Control input must be an Operation, a Tensor, or IndexedSlices: {control_input}")
+            op_def = opdef.get(node_def.op) if opdef.exists(node_def.op) else None
+            attrs = _attr_protos(dict(node_def.attr), op_def)
+            if op_def is not None:
+                found = signature.types_from_inputs(op_def, [tensor.dtype for tensor in inputs])
+                for key, dtype in found.items():
+                    attrs.setdefault(key, attr_value_pb2.AttrValue(type=dtype.as_datatype_enum))
+            made = self._make(node_def.op, node_def.name, inputs, output_types, attrs, op_def)
+            op._fill(self, node_def.name, node_def.op, inputs, [*made.control_inputs, *control_inputs], attrs,
+                     [tensor.dtype for tensor in made.outputs], op_def)  # fmt: skip
+            op._set_device(node_def.device)
+            shape_rules.infer(op)
+            if waiting:
+                self._waiting_ops.append(op)
+            else:
+                self._add(op)
 
     def _add(self, op: Operation) -> None:
         """Enters a finished node into the registry and links it to its inputs."""
@@ -298,6 +344,7 @@ class Graph:
         value = attr_value_pb2.AttrValue()
         value.list.s.extend(sorted(groups))
         op._set_attr("_class", value)
+        op._colocation_blocks = self._open.colocation_blocks
 
     # Finding operations
 
@@ -453,13 +500,18 @@ class Graph:
         old_devices = self._devices.swap([])
         old_colocation = self._colocation_stack
         self._colocation_stack = [] if ignore_existing else list(old_colocation)
+        blocks = self._open
+        old_blocks = blocks.colocation_blocks
+        blocks.colocation_blocks = () if ignore_existing else old_blocks
         if anchor is not None:
             self._colocation_stack.append(anchor)
+            blocks.colocation_blocks = (*blocks.colocation_blocks, block_here(anchor.name))
         try:
             yield
         finally:
             self._devices.swap(old_devices)
             self._colocation_stack = old_colocation
+            blocks.colocation_blocks = old_blocks
 
     @contextmanager
     def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:

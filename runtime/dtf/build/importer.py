@@ -20,10 +20,10 @@ from dtf.build.graph import Graph, Operation, Tensor
 from dtf.build.ops import load_shape_rules
 from dtf.build.scopes import check_op_name
 from dtf.wire import codec, errors, opdef, versions
-from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.dtypes import DType, runtime_name
 from dtf.wire.names import parse_tensor_name, shown
 from dtf.wire.node_checks import check_attributes, check_function, check_node
-from dtf.wire.opdef import ArgDef, AttrDef, OpDef
+from dtf.wire.opdef import OpDef
 from dtf.wire.pb import attr_value_pb2, graph_pb2, node_def_pb2
 from dtf.wire.tensor_shape import TensorShape
 
@@ -66,15 +66,15 @@ def import_graph_def(
     if input_map is not None and not (
         isinstance(input_map, Mapping) and all(isinstance(key, str) for key in input_map)
     ):
-        raise TypeError("Argument `input_map` must be a dictionary that maps strings to Tensors.")
+        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
     replacements = dict(input_map or {})
     wanted = None if return_elements is None else list(return_elements)
     if wanted is not None and not all(isinstance(element, str) for element in wanted):
-        raise TypeError("Argument `return_elements` must be a list of strings.")
+        raise TypeError("return_elements must be a list of strings.")
     graph = get_default_graph()
     if name == "" and any(not isinstance(value, Tensor) for key, value in replacements.items() if key[:1] != "^"):
         raise ValueError(
-            "`import_graph_def` needs a non-empty `name` if `input_map` has values that are not Tensors. Convert them "
+            "tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values. Convert them "
             "with tf.convert_to_tensor before."
         )
     with name_scope(name, "import") as scope:
@@ -227,7 +227,7 @@ class _Importer:
         types = signature.output_types(op_def, get_attr)
         self._check_inputs(name, op_def, inputs, get_attr)
         shapes = attrs.pop("_output_shapes", None)
-        op = Operation(graph, name, node.op, inputs, control_inputs, attrs, types, op_def)
+        op = Operation.make(graph, name, node.op, inputs, control_inputs, attrs, types, op_def)
         try:
             shape_rules.infer(op)
             if shapes is not None and len(shapes.list.shape) == len(op.outputs):
@@ -259,7 +259,7 @@ class _Importer:
 
     def _contract(self, node: node_def_pb2.NodeDef) -> OpDef:
         if node.op in self._functions:
-            return _contract_of_function(self._functions[node.op])
+            return signature.contract_of_function(self._functions[node.op])
         if not opdef.exists(node.op):
             raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}')")
         check_attributes(node)
@@ -273,8 +273,8 @@ class _Importer:
                 attrs[key].CopyFrom(value)
             elif self._producer_defaults.get((node.op, key)) != value.SerializeToString(deterministic=True):
                 raise ValueError(
-                    f"NodeDef mentions attribute '{key}' that is not in the op's contract: {node.op} "
-                    f"(node '{node.name}'). The graph may have been made by a newer version."
+                    f"NodeDef mentions attr '{key}' not in Op<name={node.op}> (node '{node.name}'). "
+                    "The graph may have been made by a newer version."
                 )
         for attr in op_def.attrs:
             if attr.name in attrs:
@@ -284,7 +284,7 @@ class _Importer:
                     raise ValueError(f"{refusal} (node '{node.name}', {node.op})")
                 continue
             if not attr.has_default:
-                raise ValueError(f"NodeDef missing attribute '{attr.name}' of op {node.op} (node '{node.name}')")
+                raise ValueError(f"NodeDef missing attr '{attr.name}' from Op<name={node.op}> (node '{node.name}')")
             attrs[attr.name] = codec.python_to_attr(attr.default, attr.type)
         if "_class" in attrs:
             entries = [self._renamed(entry) for entry in attrs["_class"].list.s]
@@ -343,14 +343,14 @@ class _Importer:
         expected = signature.input_types(op_def, get_attr)
         if len(expected) != len(inputs):
             raise ValueError(
-                f"Node '{name}': NodeDef expected {len(expected)} inputs for op {op_def.name}, but {len(inputs)} are "
-                "specified."
+                f"Node '{name}': NodeDef expected inputs '{', '.join(map(_type_in_message, expected))}' do not match "
+                f"{len(inputs)} inputs specified; op: {op_def.name}"
             )
         for index, (tensor, dtype) in enumerate(zip(inputs, expected, strict=True)):
             if not _accepts(dtype, tensor.dtype):
                 raise ValueError(
-                    f"Input {index} of node {name} was passed {tensor.dtype.name} from {tensor.name} incompatible with "
-                    f"expected {dtype.name}."
+                    f"Input {index} of node {name} was passed {_type_in_message(tensor.dtype)} from {tensor.name} "
+                    f"incompatible with expected {_type_in_message(dtype)}."
                 )
 
     # Devices
@@ -376,12 +376,16 @@ class _Importer:
                 break
 
 
+def _type_in_message(dtype: DType) -> str:
+    return runtime_name(dtype.base_dtype) + ("_ref" if dtype._is_ref_dtype else "")
+
+
 def _own_graph_def(graph_def: Any) -> graph_pb2.GraphDef:
     if isinstance(graph_def, graph_pb2.GraphDef):
         return graph_def
     if type(graph_def).__name__ == "GraphDef" and hasattr(graph_def, "SerializeToString"):
         return graph_pb2.GraphDef.FromString(graph_def.SerializeToString())
-    raise TypeError(f"Argument `graph_def` must be a GraphDef proto, not {type(graph_def).__name__}.")
+    raise TypeError("graph_def must be a GraphDef proto.")
 
 
 def _converted_replacements(replacements: dict[str, Any]) -> dict[str, Any]:
@@ -416,25 +420,3 @@ def _producer_defaults(op_list: Any) -> dict[tuple[str, str], bytes]:
         for attr in op.attr
         if attr.HasField("default_value")
     }
-
-
-def _contract_of_function(message: Any) -> OpDef:
-    """The contract of a call of a library function, from the OpDef message that is its signature."""
-
-    def argument(arg: Any) -> ArgDef:
-        return ArgDef(
-            arg.name,
-            type=as_dtype(arg.type) if arg.type else None,
-            type_attr=arg.type_attr or None,
-            number_attr=arg.number_attr or None,
-            type_list_attr=arg.type_list_attr or None,
-            is_ref=arg.is_ref,
-        )
-
-    return OpDef(
-        message.name,
-        tuple(argument(arg) for arg in message.input_arg),
-        tuple(argument(arg) for arg in message.output_arg),
-        tuple(AttrDef(attr.name, attr.type) for attr in message.attr),
-        is_stateful=message.is_stateful,
-    )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dtf.build.blocks import Block, block_here
 from dtf.wire import forks
 from dtf.wire.device import DeviceSpec
 from dtf.wire.names import shown
@@ -50,6 +52,11 @@ class NameTable:
         full = f"{scope}/{name}" if scope else name
         with self._lock:
             return self._unique(full, mark_as_used)
+
+    def counts(self) -> dict[str, int]:
+        """The names in use, in lower case -> how often each was asked for."""
+        with self._lock:
+            return dict(self._counts)
 
     def _unique(self, full: str, mark_as_used: bool) -> str:
         key = full.lower()
@@ -94,29 +101,50 @@ def check_op_name(name: str) -> None:
         raise ValueError(f"{shown(name)} is not a valid node name")
 
 
+@dataclass(frozen=True)
+class _DeviceBlock:
+    """One block: the function that gives an operation its device (None hides the outer blocks), and its place."""
+
+    function: Callable[[Any], Any] | None
+    block: Block
+
+
 class DeviceStack:
     """The devices requested by the `with tf.device(...)` blocks around the point where nodes are made."""
 
     def __init__(self) -> None:
-        self._functions: list[Callable[[Any], Any] | None] = []
+        self._entries: list[_DeviceBlock] = []
+        self._places: tuple[Block, ...] | None = ()
 
     def push(self, device: Any) -> None:
         """Enters a block: a device string or DeviceSpec, a function from an operation to one, or None."""
-        self._functions.append(device if device is None or callable(device) else _merger(device))
+        function = device if device is None or callable(device) else _merger(device)
+        self._entries.append(_DeviceBlock(function, block_here("None" if device is None else device)))
+        self._places = None
 
     def pop(self) -> None:
         """Leaves the innermost block."""
-        self._functions.pop()
+        self._entries.pop()
+        self._places = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The open blocks, the innermost first."""
+        if self._places is None:
+            self._places = tuple(entry.block for entry in reversed(self._entries))
+        return self._places
 
     def copy(self) -> DeviceStack:
         """A separate stack with the same blocks."""
         copy = DeviceStack()
-        copy._functions = list(self._functions)
+        copy._entries = list(self._entries)
+        copy._places = self._places
         return copy
 
-    def swap(self, functions: list[Any]) -> list[Any]:
+    def swap(self, entries: list[_DeviceBlock]) -> list[_DeviceBlock]:
         """Replaces the whole stack and returns the old one."""
-        old, self._functions = self._functions, functions
+        old, self._entries = self._entries, entries
+        self._places = None
         return old
 
     def apply(self, op: Operation) -> None:
@@ -125,10 +153,11 @@ class DeviceStack:
         A string fills in the parts that are still open. A function may replace the device that inner blocks have
         decided (`op.device`). None hides the enclosing blocks.
         """
-        for function in reversed(self._functions):
-            if function is None:
+        op._device_blocks = self.blocks
+        for entry in reversed(self._entries):
+            if entry.function is None:
                 return
-            op._set_device(function(op) or "")
+            op._set_device(entry.function(op) or "")
 
 
 def _merger(device: Any) -> Callable[[Any], str]:

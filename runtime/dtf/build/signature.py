@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dtf.wire.dtypes import DType
-from dtf.wire.opdef import ArgDef, OpDef
+from dtf.wire.dtypes import DType, as_dtype
+from dtf.wire.opdef import ArgDef, AttrDef, OpDef
 
 GetAttr = Callable[[str], Any]
 
@@ -27,6 +27,14 @@ def input_types(op_def: OpDef, get_attr: GetAttr) -> list[DType]:
 def output_types(op_def: OpDef, get_attr: GetAttr) -> list[DType]:
     """The dtypes of the outputs."""
     return argument_types(op_def.outputs, get_attr)
+
+
+def types_from_inputs(op_def: OpDef, dtypes: list[DType]) -> dict[str, DType]:
+    """The type attributes that the inputs' dtypes determine; nothing if an input is a list or one is missing."""
+    if any(arg.is_list for arg in op_def.inputs) or len(dtypes) != len(op_def.inputs):
+        return {}
+    pairs = zip(op_def.inputs, dtypes, strict=True)
+    return {arg.type_attr: dtype.base_dtype for arg, dtype in pairs if arg.type_attr is not None}
 
 
 def types_of(arg: ArgDef, get_attr: GetAttr) -> list[DType]:
@@ -50,3 +58,25 @@ def argument_lengths(args: Iterable[ArgDef], get_attr: GetAttr) -> list[int | No
         else:
             lengths.append(None)
     return lengths
+
+
+def contract_of_function(message: Any) -> OpDef:
+    """The contract of a call of a library function, from the OpDef message that is its signature."""
+
+    def argument(arg: Any) -> ArgDef:
+        return ArgDef(
+            arg.name,
+            type=as_dtype(arg.type) if arg.type else None,
+            type_attr=arg.type_attr or None,
+            number_attr=arg.number_attr or None,
+            type_list_attr=arg.type_list_attr or None,
+            is_ref=arg.is_ref,
+        )
+
+    return OpDef(
+        message.name,
+        tuple(argument(arg) for arg in message.input_arg),
+        tuple(argument(arg) for arg in message.output_arg),
+        tuple(AttrDef(attr.name, attr.type) for attr in message.attr),
+        is_stateful=message.is_stateful,
+    )

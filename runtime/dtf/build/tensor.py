@@ -15,12 +15,14 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.default_stack import default_session_stack
-from dtf.wire import codec, opdef_proto
-from dtf.wire.dtypes import DType
+from dtf.build.private_names import OperationNames, TensorNames
+from dtf.wire import codec, errors, opdef_proto
+from dtf.wire.dtypes import DType, runtime_name
 from dtf.wire.pb import attr_value_pb2, node_def_pb2, op_def_pb2
 from dtf.wire.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
+    from dtf.build.blocks import Block
     from dtf.build.graph import Graph
     from dtf.build.operator_types import Operators
     from dtf.wire.opdef import OpDef
@@ -31,7 +33,7 @@ _COLOCATION_PREFIX = b"loc:@"
 _FRAMES_MAX = 20
 
 
-class Operation:
+class Operation(OperationNames):
     """One node of a graph.
 
     Not made directly: use an op function, or `Graph.create_op`. A node's inputs, attributes and device may change
@@ -39,7 +41,59 @@ class Operation:
     modules of this package that build graphs.
     """
 
+    _device_blocks: tuple[Block, ...] = ()
+    _colocation_blocks: tuple[Block, ...] = ()
+
     def __init__(
+        self,
+        node_def: node_def_pb2.NodeDef,
+        g: Graph,
+        inputs: Sequence[Tensor] | None = None,
+        output_types: Sequence[Any] | None = None,
+        control_inputs: Sequence[Operation] | None = None,
+        input_types: Sequence[Any] | None = None,
+        original_op: Operation | None = None,
+        op_def: op_def_pb2.OpDef | None = None,
+    ) -> None:
+        """Adds the node of a NodeDef to a graph, without the blocks that are open there, as TensorFlow 1.15 does.
+
+        Args:
+          node_def: the name, the type, the device and the attributes.
+          g: the graph.
+          inputs: the input tensors; the NodeDef's own are ignored.
+          output_types: the dtypes of the outputs; worked out from the contract if None.
+          control_inputs: operations that run before it.
+          input_types: the dtypes that the inputs must be compatible with.
+          original_op, op_def: accepted for TensorFlow's sake.
+
+        Raises:
+          TypeError: an argument is of the wrong kind, or an input of the wrong dtype.
+          ValueError: the name is not valid, or shapes do not fit.
+        """
+        if not isinstance(node_def, node_def_pb2.NodeDef):
+            raise TypeError(f"node_def needs to be a NodeDef: {node_def!r}")
+        if not hasattr(g, "create_op"):
+            raise TypeError(f"g needs to be a Graph: {g!r}")
+        g._add_node_def(self, node_def, inputs or [], output_types, control_inputs or [], input_types)
+
+    @classmethod
+    def make(
+        cls,
+        graph: Graph,
+        name: str,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, attr_value_pb2.AttrValue],
+        output_types: Sequence[DType],
+        op_def: OpDef | None,
+    ) -> Operation:
+        """A node that is not yet part of the graph."""
+        op = cls.__new__(cls)
+        op._fill(graph, name, op_type, inputs, control_inputs, attrs, output_types, op_def)
+        return op
+
+    def _fill(
         self,
         graph: Graph,
         name: str,
@@ -62,7 +116,7 @@ class Operation:
         self._control_flow_context: Any = None
         self._control_outputs: list[Operation] = []
         self._id = -1
-        self._made_at = _users_frames()
+        self._made_at = _users_frames(3)
         self._outputs = [Tensor(self, index, dtype) for index, dtype in enumerate(output_types)]
 
     @property
@@ -183,8 +237,11 @@ class Operation:
         self._control_inputs.clear()
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"tensor must be a Tensor: {tensor}")
         if tensor.graph is not self._graph:
             raise ValueError(f"{tensor!r} must be from the same graph as {self!r}.")
+        _check_new_input(self, index, tensor)
         old = self._inputs[index]
         self._inputs[index] = tensor
         if all(old is not still_used for still_used in self._inputs):
@@ -216,7 +273,7 @@ class Operation:
         return f"<tf.Operation '{self._name}' type={self._type}>"
 
 
-class Tensor(Operators):
+class Tensor(TensorNames, Operators):
     """One output of an Operation: a handle on a value that exists only while a session runs.
 
     Two tensors are equal only if they are the same object, as in TensorFlow 1.x. Tensors can thus be keys of a feed
@@ -342,6 +399,24 @@ class Tensor(Operators):
         return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype.name}>"
 
 
+def _check_new_input(op: Operation, index: int, tensor: Tensor) -> None:
+    """Refuses an input that does not fit the node as it is.
+
+    Raises:
+      errors.OutOfRangeError: the node has fewer inputs.
+      errors.InvalidArgumentError: the dtype or the shape does not fit.
+    """
+    if not 0 <= index < len(op._inputs):
+        raise errors.OutOfRangeError(
+            None, None, f"Cannot update edge. Input index [{index}] is greater than the number of total inputs "
+            f"[{len(op._inputs)}].")  # fmt: skip
+    old = op._inputs[index]
+    if old.dtype.base_dtype != tensor.dtype.base_dtype:
+        raise errors.InvalidArgumentError(
+            None, None, f"Input {index} of node {op.name} was passed {runtime_name(tensor.dtype.base_dtype)} from "
+            f"{tensor.name} incompatible with expected {runtime_name(old.dtype.base_dtype)}.")  # fmt: skip
+
+
 def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
     """`session`, or the default one, which must be of `graph`; `what` and `action` are words of the ValueErrors."""
     if session is None:
@@ -364,10 +439,10 @@ def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:
     return session
 
 
-def _users_frames() -> list[tuple[CodeType, int]]:
+def _users_frames(depth: int) -> list[tuple[CodeType, int]]:
     """The innermost frames outside this package, outermost first. Code objects only: a frame would keep its locals."""
     found: list[tuple[CodeType, int]] = []
-    frame = sys._getframe(2)
+    frame = sys._getframe(depth)
     while frame is not None and len(found) < _FRAMES_MAX:
         if frame.f_globals.get("__name__", "").partition(".")[0] != "dtf":
             found.append((frame.f_code, frame.f_lineno))

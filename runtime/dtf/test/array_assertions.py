@@ -41,7 +41,7 @@ class ArrayAssertions(unittest.TestCase):
                 return
             with np.errstate(invalid="ignore"):
                 close = np.isclose(_exact(one), _exact(other), rtol=rtol, atol=atol, equal_nan=True)
-            _check(self, close, one, other, f"{where} (rtol={rtol}, atol={atol})", msg)
+            _check(self, close, one, other, where, msg, f"Not equal to tolerance rtol={rtol}, atol={atol}")
 
         _compared(self, a, b, compare, msg)
 
@@ -161,7 +161,9 @@ def _compared(
 ) -> None:
     a, b = _plain(case, a), _plain(case, b)
     if isinstance(a, Mapping) or isinstance(b, Mapping):
-        if not (isinstance(a, Mapping) and isinstance(b, Mapping)) or set(a) != set(b):
+        if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
+            raise ValueError(f"Can't compare dict to non-dict, {a!r} vs {b!r}{where}. {msg or ''}")
+        if set(a) != set(b):
             case.fail(f"mismatched keys{where}: {a!r} and {b!r}. {msg or ''}")
         for key in a:
             _compared(case, a[key], b[key], compare, msg, f"{where}[{key!r}]")
@@ -198,11 +200,17 @@ def _array(case: ArrayAssertions, value: Any) -> np.ndarray:
 
 
 def _check(
-    case: ArrayAssertions, same: np.ndarray, one: np.ndarray, other: np.ndarray, where: str, msg: str | None
+    case: ArrayAssertions,
+    same: np.ndarray,
+    one: np.ndarray,
+    other: np.ndarray,
+    where: str,
+    msg: str | None,
+    words: str = "Arrays are not equal",
 ) -> None:
     if same.all():
         return
-    lines = [f"{(~same).sum()} of {same.size} elements differ{where}. {msg or ''}"]
+    lines = [f"{words}{where}: {(~same).sum()} of {same.size} elements differ. {msg or ''}"]
     for index in list(zip(*np.nonzero(~same), strict=True))[:_SHOWN] if same.ndim else [()]:
         at = ", ".join(str(each) for each in index)
         lines.append(f"  [{at}]: {one[index]!r} != {other[index]!r}")

@@ -90,6 +90,8 @@ def create_meta_graph_def(
     ):
         if value is not None and value and not _is_message(value, kind):
             raise TypeError(f"{name} must be of type {kind.__name__}. Received type: {type(value)}")
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError(f"graph must be of type Graph. Received type: {type(graph)}")
     graph = graph or get_default_graph()
     message = meta_graph_pb2.MetaGraphDef()
     if meta_info_def is not None:
@@ -262,9 +264,10 @@ def _variable_to_proto(entry: Any, export_scope: str | None = None) -> Any:
 
 
 def _op_types(graph_def: Any) -> set[str]:
-    """The types of all ops of a graph and of its library's functions."""
-    bodies = [graph_def.node, *(function.node_def for function in graph_def.library.function)]
-    return {node.op for nodes in bodies for node in nodes}
+    """The types of all ops of a graph and of its library's functions, without the functions' own names."""
+    functions = graph_def.library.function
+    bodies = [graph_def.node, *(function.node_def for function in functions)]
+    return {node.op for nodes in bodies for node in nodes} - {each.signature.name for each in functions}
 
 
 def _strip_default_attrs(graph_def: Any) -> None:

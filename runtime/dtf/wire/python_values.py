@@ -117,7 +117,10 @@ def _index_array(array: np.ndarray, leaves: list[Any], values: Any, wanted: DTyp
         pass
     if wanted is not None:
         raise _expected(wanted, values)
-    raise TypeError(f"Cannot make a tensor of {values!r}: its elements are of no type that tensors have.")
+    raise TypeError(
+        f"Failed to convert object of type {type(values)} to Tensor. Contents: {values!r}. "
+        "Consider casting elements to a supported type."
+    )
 
 
 

@@ -19,6 +19,8 @@ GRAPH = 2474
 
 CHECKPOINT = 1
 
+_RELEASE = "2.21"
+
 
 def check_versions(versions: versions_pb2.VersionDef, consumer: int, what: str) -> None:
     """Compares a message's versions with those of its reader.
@@ -32,9 +34,13 @@ def check_versions(versions: versions_pb2.VersionDef, consumer: int, what: str) 
     """
     if versions.min_consumer > consumer:
         message = f"{what} min consumer version {versions.min_consumer} above current version {consumer}"
-        raise errors.InvalidArgumentError.of(f"{message}: a newer release must read it.")
+        raise errors.InvalidArgumentError.of(f"{message} for TensorFlow {_RELEASE}.  Please upgrade TensorFlow.")
     if versions.producer < 0:
         message = f"{what} producer version {versions.producer} below min producer 0"
-        raise errors.InvalidArgumentError.of(f"{message}: write it again with a newer release.")
+        raise errors.InvalidArgumentError.of(
+            f"{message} supported by TensorFlow {_RELEASE}.  Please regenerate your graph."
+        )
     if consumer in versions.bad_consumers:
-        raise errors.InvalidArgumentError.of(f"{what} disallows consumer version {consumer}.")
+        raise errors.InvalidArgumentError.of(
+            f"{what} disallows consumer version {consumer}.  Please upgrade TensorFlow: this version is likely buggy."
+        )

@@ -23,7 +23,11 @@ __all__ = [
     "read_meta_graph_file", "strip_graph_default_valued_attrs", "stripped_op_list_for_graph",
 ]  # fmt: skip
 
-ops_used_by_graph_def = _meta_graph._op_types
+
+def ops_used_by_graph_def(graph_def: Any) -> list[str]:
+    """The op types of a graph and of its functions' bodies, without the functions."""
+    return sorted(_meta_graph._op_types(graph_def))
+
 
 
 def stripped_op_list_for_graph(graph_def: Any) -> Any:
@@ -32,7 +36,7 @@ def stripped_op_list_for_graph(graph_def: Any) -> Any:
     Raises:
       ValueError: an op is unknown.
     """
-    used = ops_used_by_graph_def(graph_def) - {each.signature.name for each in graph_def.library.function}
+    used = ops_used_by_graph_def(graph_def)
     unknown = sorted(name for name in used if not opdef.exists(name))
     if unknown:
         raise ValueError(f"Op {', '.join(unknown)} is used by the graph, but is not registered")

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import dtf.train.saver  # noqa: F401 registers the messages of Savers
+from dtf.build import gradients
+from dtf.build.blocks import block_here
 from dtf.build.conversion import convert_to_tensor
-from dtf.build.default_graph import get_collection, get_default_graph, name_scope
-from dtf.build.graph import Graph, Tensor
+from dtf.build.default_graph import get_collection, get_default_graph, name_scope, reset_default_graph
+from dtf.build.default_stack import default_graph_stack
+from dtf.build.graph import Graph, Operation, Tensor
+from dtf.build.tensor import session_for
 from dtf.train import meta_graph
 from dtf.wire.dtypes import as_dtype
+from dtf.wire.pb import node_def_pb2
 
 __all__ = [
     "convert_n_to_tensor", "convert_n_to_tensor_or_indexed_slices", "convert_to_tensor_or_indexed_slices",
-    "EagerTensor", "OpStats", "RegisterStatistics", "_VALID_OP_NAME_REGEX", "_VALID_SCOPE_NAME_REGEX",
-    "default_session", "dismantle_graph",
-    "executing_eagerly_outside_functions", "get_all_collection_keys", "get_collection_proto_type",
+    "EagerTensor", "NullContextmanager", "OpStats", "_NodeDef", "_NullContextmanager", "_create_c_op",
+    "_gradient_registry", "gradient_registry", "_default_graph_stack", "_operation_conversion_error",
+    "register_dense_tensor_like_type", "_device_string", "_UserDeviceSpec", "_eval_using_default_session",
+    "_run_using_default_session", "_stats_registry", "set_shape_and_handle_data_for_outputs",
+    "add_exit_callback_to_default_func_graph", "numpy_text", "RegisterShape", "enable_tensor_equality",
+    "disable_tensor_equality", "_as_graph_element", "colocate_with_for_gradient", "_colocate_with_for_gradient",
+    "_assert_same_graph", "RegisterStatistics", "_VALID_OP_NAME_REGEX", "_VALID_SCOPE_NAME_REGEX", "default_session",
+    "dismantle_graph", "executing_eagerly_outside_functions", "get_all_collection_keys", "get_collection_proto_type",
     "get_from_proto_function", "get_gradient_function", "get_name_scope", "get_stats_for_node_def",
     "get_to_proto_function", "has_default_graph", "inside_function", "internal_convert_to_tensor",
-    "internal_name_scope_v1",
-    "convert_n_to_tensor_or_composite", "convert_to_tensor_or_composite",
+    "internal_name_scope_v1", "convert_n_to_tensor_or_composite", "convert_to_tensor_or_composite",
     "internal_convert_n_to_tensor", "internal_convert_n_to_tensor_or_composite",
     "internal_convert_n_to_tensor_or_indexed_slices", "internal_convert_to_tensor_or_composite",
     "internal_convert_to_tensor_or_indexed_slices", "name_from_scope_name", "prepend_name_scope", "strip_name_scope",
@@ -179,6 +190,170 @@ def _text(name: Any) -> str:
 internal_name_scope_v1 = name_scope
 
 
+def _NodeDef(  # noqa: N802
+    op_type: str, name: str, device: Any = None, attrs: dict[str, Any] | None = None
+) -> node_def_pb2.NodeDef:
+    """A NodeDef of a type and a name.
+
+    Args:
+      op_type: the op.
+      name: the node.
+      device: a device's name, a DeviceSpec, or a function of tf.device, which is left out.
+      attrs: AttrValue messages by name.
+    """
+    node = node_def_pb2.NodeDef(op=op_type, name=name)
+    for key, value in (attrs or {}).items():
+        node.attr[key].CopyFrom(value)
+    if device is not None and not callable(device):
+        node.device = _device_string(device)
+    return node
+
+
+def _device_string(device: Any) -> str:
+    return device.to_string() if hasattr(device, "to_string") else device
+
+
+def _create_c_op(graph: Graph, node_def: Any, inputs: Any, control_inputs: Any) -> Operation:
+    """A node that `Graph._create_op_from_tf_operation` or `_add_new_tf_operations` adds."""
+    op = Operation.__new__(Operation)
+    graph._add_node_def(op, node_def, inputs, None, control_inputs, None, waiting=True)
+    return op
+
+
+class _DefaultGraphs:
+    """The stack of default graphs of this thread."""
+
+    def get_default(self) -> Graph:
+        """The innermost graph."""
+        return get_default_graph()
+
+    def reset(self) -> None:
+        """Begins a new default graph."""
+        reset_default_graph()
+
+    def get_controller(self, default: Graph) -> Any:
+        """A block in which `default` is the default graph."""
+        return default_graph_stack.using(default)
+
+
+class _Gradients:
+    """The registry of gradient functions, by op type."""
+
+    def lookup(self, name: str) -> Any:
+        """The gradient function of an op type; None for ops without one.
+
+        Raises:
+          LookupError: nothing is registered.
+        """
+        gradients.load()
+        try:
+            return gradients.table[name]
+        except KeyError:
+            raise LookupError(f"gradient registry has no entry for: {name}") from None
+
+    def list(self) -> Any:
+        """The op types."""
+        gradients.load()
+        return list(gradients.table)
+
+
+gradient_registry = _gradient_registry = _Gradients()
+_default_graph_stack = _DefaultGraphs()
+
+
+def _assert_same_graph(original_item: Any, item: Any) -> None:
+    """Raises ValueError unless both are of one graph."""
+    if original_item.graph is not item.graph:
+        raise ValueError(f"{item} must be from the same graph as {original_item}.")
+
+
+def _operation_conversion_error(op: Any, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
+    """Raises TypeError: an operation is no tensor."""
+    raise TypeError(f"Can't convert Operation '{op.name}' to Tensor (target dtype={dtype!r}, name={name!r}, "
+                    f"as_ref={as_ref!r})")  # fmt: skip
+
+
+def register_dense_tensor_like_type(tensor_type: Any) -> None:
+    """Accepts a class whose values stand for tensors: it must have the properties `name` and `dtype`.
+
+    Raises:
+      TypeError: a property is missing.
+    """
+    for name in ("name", "dtype"):
+        if not isinstance(getattr(tensor_type, name, None), property):
+            raise TypeError(f"Type {tensor_type.__name__} does not define a `{name}` property")
+
+
+class _UserDeviceSpec:
+    """The argument of `tf.device` with the function and the text made of it."""
+
+    def __init__(self, device_name_or_function: Any) -> None:
+        self._device_name_or_function = device_name_or_function
+        self.display_name = block_here(device_name_or_function).obj
+        self.function = device_name_or_function
+        self.raw_string = device_name_or_function if isinstance(device_name_or_function, str) else None
+
+
+def _eval_using_default_session(tensors: Any, feed_dict: Any, graph: Graph, session: Any = None) -> Any:
+    """The values of tensors, by the session or the default session."""
+    return session_for(graph, session, "`eval()`", "evaluate tensor").run(tensors, feed_dict)
+
+
+def _run_using_default_session(operation: Any, feed_dict: Any, graph: Graph, session: Any = None) -> None:
+    """Runs an operation in the session or the default session."""
+    session_for(graph, session, "`run()`", "execute operation").run(operation, feed_dict)
+
+
+def set_shape_and_handle_data_for_outputs(_: Any) -> None:
+    """Does nothing: shapes are known when a node has been made."""
+
+
+def add_exit_callback_to_default_func_graph(fn: Any) -> None:
+    """Raises RuntimeError: functions of dtf have no callbacks at their end."""
+    raise RuntimeError("Cannot add exit callbacks when the default graph is not a FuncGraph.")
+
+
+def numpy_text(tensor: Any, is_repr: bool = False) -> str:
+    """"<unprintable>": a tensor of a graph has no value to print."""
+    return "<unprintable>"
+
+
+def RegisterShape(op_type: str) -> Any:  # noqa: N802
+    """Returns the function as it is: shapes follow from the ops' own rules."""
+    return lambda function: function
+
+
+def enable_tensor_equality() -> None:
+    """Does nothing: two tensors are equal if they are one object."""
+
+
+def disable_tensor_equality() -> None:
+    """Does nothing: two tensors are equal if they are one object."""
+
+
+def _as_graph_element(obj: Any) -> Any:
+    """What `obj._as_graph_element()` gives; None if it lacks that method."""
+    convert = getattr(obj, "_as_graph_element", "colocate_with_for_gradient", "_colocate_with_for_gradient", None)
+    return convert() if callable(convert) else None
+
+
+def colocate_with_for_gradient(op: Any, gradient_uid: Any = None, ignore_existing: bool = False) -> Any:
+    """`Graph.colocate_with` of the default graph."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+_colocate_with_for_gradient = colocate_with_for_gradient
+
+
+@contextlib.contextmanager
+def NullContextmanager(*_: Any, **__: Any) -> Iterator[None]:  # noqa: N802
+    """A block that does nothing."""
+    yield
+
+
+_NullContextmanager = NullContextmanager
+
+
 def get_name_scope() -> str:
     """The open name scope of the default graph."""
     return get_default_graph().get_name_scope()
@@ -209,8 +384,6 @@ def get_gradient_function(op: Any) -> Any:
     Raises:
       LookupError: nothing is registered for its type.
     """
-    from dtf.build import gradients
-
     gradients.load()
     if not op.inputs:
         return None
@@ -232,7 +405,13 @@ class OpStats:
         return self
 
 
-_statistics: dict[str, Any] = {}
+class _StatisticsRegistry(dict[str, Any]):
+    """The functions of `RegisterStatistics`, by "op,type"."""
+
+    lookup = dict.__getitem__
+
+
+_stats_registry = _statistics = _StatisticsRegistry()
 
 
 class RegisterStatistics:

@@ -1,0 +1,130 @@
+"""The names of TensorFlow 1.15 that are not public, as its own unit tests use them."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtf as tf
+from dtf.as_tensorflow.historic import graph_to_function_def, ops
+from dtf.build import defun
+from dtf.wire import errors
+from dtf.wire.pb import attr_value_pb2
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def node(op, name, **attrs):
+    return ops._NodeDef(op, name, attrs={key: attr_value_pb2.AttrValue(**value) for key, value in attrs.items()})
+
+
+def test_an_operation_is_made_of_a_node_def(graph):
+    with tf.device("/cpu:0"):
+        op = tf.Operation(node("Placeholder", "x", dtype={"type": 1}), graph, [], [tf.float32])
+    assert (op.name, op.type, op.device, graph.get_operations()) == ("x", "Placeholder", "", [op])
+    assert op._id_value == graph._last_id == 1
+    negative = tf.Operation(node("Neg", "y"), graph, op.outputs)
+    assert negative.get_attr("T") == negative.outputs[0].dtype == tf.float32
+
+
+@pytest.mark.parametrize("name", ["", "_x", "-x", "/x", "x y"])
+def test_an_operation_needs_a_valid_name(graph, name):
+    with pytest.raises(ValueError, match="is not a valid node name"):
+        tf.Operation(node("NoOp", name), graph)
+    assert graph.get_operations() == []
+
+
+def test_an_operation_needs_a_node_def_a_graph_and_inputs_that_fit(graph):
+    with pytest.raises(TypeError, match="node_def needs to be a NodeDef"):
+        tf.Operation("NoOp", graph)
+    with pytest.raises(TypeError, match="g needs to be a Graph"):
+        tf.Operation(node("NoOp", "x"), None)
+    with pytest.raises(TypeError, match="not compatible with expected types"):
+        tf.Operation(node("Neg", "y"), graph, [tf.constant(1)], input_types=[tf.float32])
+
+
+def test_a_node_waits_until_the_graph_adds_it(graph):
+    x = tf.constant(1.0)
+    with tf.name_scope("scope"), tf.device("/cpu:0"):
+        waiting = ops._create_c_op(graph, node("Neg", "y"), [x], [])
+        assert "y" not in graph._nodes_by_name
+        (op,) = graph._add_new_tf_operations()
+    assert op is waiting and op.device == "/device:CPU:0" and x.consumers() == [op]
+    assert graph.get_operation_by_name("y") is op
+
+
+def test_an_input_is_exchanged_for_one_that_fits():
+    x, y, text = tf.constant(1), tf.constant(2), tf.constant("text")
+    total = x + x
+    total.op._update_input(0, y)
+    assert list(total.op.inputs) == [y, x] and y.consumers() == [total.op]
+    with pytest.raises(errors.InvalidArgumentError, match="Input 1 of node add was passed string from Const_2:0 incomp"):
+        total.op._update_input(1, text)
+    with pytest.raises(errors.OutOfRangeError, match=r"Input index \[2\] is greater than the number of total inputs"):
+        total.op._update_input(2, x)
+
+
+def test_an_operation_knows_the_blocks_that_it_was_made_in():
+    def choose(op):
+        return "/cpu:1"
+
+    with tf.device("/job:ps"), tf.device(choose):
+        one = tf.constant(1, name="one")
+    with tf.colocate_with(one.op):
+        two = tf.constant(2)
+    places = one.op._device_assignments
+    assert [place.obj.partition("<")[0] for place in places] == ["choose", "/job:ps"]
+    assert all(place.filename == __file__ and place.lineno for place in places)
+    assert list(two.op._colocation_dict) == ["one"]
+
+
+def test_kernel_labels_are_attributes_of_the_nodes_of_a_block(graph):
+    with graph._kernel_label_map({"Neg": "fast"}):
+        inside = tf.negative(1.0)
+    assert inside.op.get_attr("_kernel") == b"fast"
+    with pytest.raises(TypeError, match="strings to strings"), graph._kernel_label_map({"Neg": 5}):
+        pass
+
+
+def test_a_call_of_a_defun_has_the_name_of_the_function_as_its_op(graph):
+    @defun.Defun(tf.float32, tf.float32)
+    def gradient(x, dy):
+        return dy * 5.0
+
+    @defun.Defun(tf.float32, func_name="Twice", grad_func=gradient, out_names=["twice"])
+    def twice(x):
+        return x * 2.0
+
+    @defun.Defun(tf.float32, func_name="Outer")
+    def outer(x):
+        return twice(x) + 1.0
+
+    x = tf.constant(3.0)
+    y, z = twice(x), outer(x)
+    assert (y.op.type, z.op.type) == ("Twice", "Outer")
+    assert graph._functions["Twice"].grad_func_name == gradient.name
+    assert graph._is_function(b"Outer") and not graph._is_function("Inner")
+    with tf.Session() as session:
+        assert session.run([y, z, *tf.gradients(y, x), *tf.gradients(z, x)]) == [6.0, 7.0, 5.0, 5.0]
+
+
+def test_the_nodes_of_a_graph_become_a_function(graph):
+    x = tf.placeholder(tf.float32, name="scope/x")
+    y = x * 2.0
+    made = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [x], [y])
+    assert [each.name for each in made.signature.input_arg] == ["scope_x"]
+    assert dict(made.ret) == {"mul": "mul:z:0"}
+    with pytest.raises(ValueError, match="output names must be either empty or equal in size"):
+        graph_to_function_def.graph_to_function_def(graph, [], [x], [y], ["a", "b"])
+
+
+def test_a_conversion_function_must_give_the_dtype_that_is_wanted():
+    class Value:
+        pass
+
+    tf.register_tensor_conversion_function(Value, lambda *_, **__: tf.constant(1.0))
+    with pytest.raises(RuntimeError, match="returned incompatible dtype: requested = int32, actual = float32"):
+        tf.convert_to_tensor(Value(), tf.int32)
