@@ -61,7 +61,7 @@ def test_an_input_is_exchanged_for_one_that_fits():
     total = x + x
     total.op._update_input(0, y)
     assert list(total.op.inputs) == [y, x] and y.consumers() == [total.op]
-    with pytest.raises(errors.InvalidArgumentError, match="Input 1 of node add was passed string from Const_2:0 incomp"):
+    with pytest.raises(errors.InvalidArgumentError, match="Input 1 of node add was passed string from Const_2:0"):
         total.op._update_input(1, text)
     with pytest.raises(errors.OutOfRangeError, match=r"Input index \[2\] is greater than the number of total inputs"):
         total.op._update_input(2, x)
