@@ -289,7 +289,7 @@ class Graph(GraphNames):
             if op_def is not None:
                 found = signature.types_from_inputs(op_def, [tensor.dtype for tensor in inputs])
                 for key, dtype in found.items():
-                    attrs.setdefault(key, attr_value_pb2.AttrValue(type=dtype.as_datatype_enum))
+                    attrs.setdefault(key, codec.python_to_attr(dtype, "type"))
             made = self._make(node_def.op, node_def.name, inputs, output_types, attrs, op_def)
             op._fill(self, node_def.name, node_def.op, inputs, [*made.control_inputs, *control_inputs], attrs,
                      [tensor.dtype for tensor in made.outputs], op_def)  # fmt: skip

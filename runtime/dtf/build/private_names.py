@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from traceback import StackSummary
 from typing import TYPE_CHECKING, Any
 
-from dtf.wire import opdef
+from dtf.wire import codec, opdef
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, node_def_pb2
 from dtf.wire.tensor_shape import TensorShape
@@ -32,13 +32,17 @@ class OperationNames:
         _device_blocks: tuple[Block, ...]
         _colocation_blocks: tuple[Block, ...]
         _control_flow_context: Any
-        _op_def: Any
+        _op_def: opdef.OpDef | None
         _graph: Any
         _inputs: list[Tensor]
         _outputs: list[Tensor]
         _made_at: list[Any]
-        node_def: Any
-        traceback: StackSummary
+
+        @property
+        def node_def(self) -> node_def_pb2.NodeDef: ...
+
+        @property
+        def traceback(self) -> StackSummary: ...
 
         def _set_attr(self, name: str, value: attr_value_pb2.AttrValue) -> None: ...
 
@@ -112,8 +116,7 @@ class OperationNames:
 
     def _set_type_list_attr(self, name: str, types: Sequence[Any]) -> None:
         if types:
-            enums = [as_dtype(each).as_datatype_enum for each in types]
-            self._set_attr(name, attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=enums)))
+            self._set_attr(name, codec.python_to_attr([as_dtype(each) for each in types], "list(type)"))
 
     def _set_shape_list_attr(self, name: str, shapes: Sequence[Any]) -> None:
         protos = [TensorShape(each).as_proto() for each in shapes]

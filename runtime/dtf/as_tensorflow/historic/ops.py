@@ -333,7 +333,7 @@ def disable_tensor_equality() -> None:
 
 def _as_graph_element(obj: Any) -> Any:
     """What `obj._as_graph_element()` gives; None if it lacks that method."""
-    convert = getattr(obj, "_as_graph_element", "colocate_with_for_gradient", "_colocate_with_for_gradient", None)
+    convert = getattr(obj, "_as_graph_element", None)
     return convert() if callable(convert) else None
 
 
