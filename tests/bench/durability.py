@@ -1,12 +1,14 @@
 """What durable parameter servers cost: `python -m tests.bench.durability [--rounds N] [MODEL ...]`.
 
-Two clusters of two ps each, one of them durable, train the same model of `programs` from this process. Windows of half
-a second take turns, so that a busy machine slows both alike; the ratios are medians of neighbouring windows.
+A cluster of two ps for each level trains the same model of `programs` from this process. Windows of half a second take
+turns, so that a busy machine slows all alike; the ratios are medians of neighbouring windows. With `host` the backups
+are processes of the same machine, so their work counts against the training.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -19,9 +21,12 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from tests.bench.cluster import Tasks, load_runtime
+from dtf.places import lines
+from dtf.wire import errors
+from tests.bench.cluster import Tasks, load_runtime, wait_until_listening
 from tests.bench.programs import MODELS
 from tests.bench.task import DURABILITY
+from tests.ports import free_ports
 
 WINDOW_S = 0.5
 
@@ -29,41 +34,60 @@ WINDOW_S = 0.5
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.durability", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--levels", default="process,host", help="beside none")
     parser.add_argument("models", nargs="*", default=["linear", "mlp", "embedding"])
     chosen = parser.parse_args()
     tf = load_runtime("dtf")
+    levels = ["none", *chosen.levels.split(",")]
     for model in chosen.models:
         folder = Path(tempfile.mkdtemp(prefix="dtf-bench-", dir="/dev/shm"))
         try:
             with ExitStack() as stack:
-                windows = {level: _training(tf, model, level, folder, stack) for level in ("none", "process")}
+                windows = {level: _training(tf, model, level, folder / level, stack) for level in levels}
                 for window in windows.values():
                     window()
                 found = []
                 for turn in range(chosen.rounds):
-                    order = ("none", "process") if turn % 2 else ("process", "none")
+                    order = levels if turn % 2 else levels[::-1]
                     found.append({level: windows[level]() for level in order})
         finally:
             shutil.rmtree(folder)
-        rates = statistics.median(each["process"][0] / each["none"][0] for each in found)
-        cpu = statistics.median(each["process"][1] / each["none"][1] for each in found)
-        medians = {level: statistics.median(each[level][0] for each in found) for level in windows}
-        print(
-            f"{model}: {medians['none']:.0f} steps/s without, {medians['process']:.0f} with durability: {rates:.2f}x; "
-            f"CPU time of a step {cpu:.2f}x",
-            flush=True,
-        )
+        for level in levels[1:]:
+            ratios = sorted(each[level][0] / each["none"][0] for each in found)
+            cpu = statistics.median(each[level][1] / each["none"][1] for each in found)
+            rates = {name: statistics.median(each[name][0] for each in found) for name in ("none", level)}
+            quarter = len(ratios) // 4
+            print(
+                f"{model}: {rates['none']:.0f} steps/s without, {rates[level]:.0f} with '{level}': "
+                f"{statistics.median(ratios):.2f}x ({ratios[quarter]:.2f} to {ratios[-1 - quarter]:.2f}); "
+                f"CPU time of a step {cpu:.2f}x",
+                flush=True,
+            )
 
 
 def _training(tf: object, model: str, level: str, folder: Path, stack: ExitStack) -> Callable[[], tuple[float, float]]:
     """A function that trains for a window: steps a second, and seconds of CPU for a step in all processes."""
     tasks = stack.enter_context(Tasks("dtf", ps=2, worker=1))
-    os.environ.pop(DURABILITY, None)
-    if level != "none":
-        os.environ[DURABILITY] = str(folder)
-    tasks.serve(["ps"])
-    os.environ.pop(DURABILITY, None)
-    server = stack.enter_context(tf.train.Server(tasks.cluster, "worker", 0))
+    others = stack.enter_context(Tasks("dtf", ps=2))
+    peers = [f"localhost:{port}" for port in free_ports(4)]
+    config = tf.ConfigProto()
+    if level == "host":
+        config.experimental.durability_places = ";".join(
+            f"ps:{index}={tasks.cluster['ps'][index]}/{peers[2 * index].rpartition(':')[2]},"
+            f"{others.cluster['ps'][index]}/{peers[2 * index + 1].rpartition(':')[2]}"
+            for index in range(2)
+        )
+    others.cluster = tasks.cluster
+    for place, started in enumerate([tasks, others] if level == "host" else [tasks]):
+        for index in range(2):
+            os.environ[DURABILITY] = "" if level == "none" else json.dumps(
+                [level, str(folder / f"ps-{index}-{place}"), config.experimental.durability_places, place]
+            )
+            started.start("ps", index)
+    os.environ.pop(DURABILITY)
+    for address in tasks.cluster["ps"]:
+        wait_until_listening(address)
+    server = stack.enter_context(tf.train.Server(tasks.cluster, "worker", 0, config=config))
     graph = tf.Graph()
     with graph.as_default(), tf.device(tf.train.replica_device_setter(ps_tasks=2)):
         step = tf.train.get_or_create_global_step()
@@ -72,7 +96,11 @@ def _training(tf: object, model: str, level: str, folder: Path, stack: ExitStack
         initial = tf.global_variables_initializer()
     session = stack.enter_context(tf.Session(server.target, graph=graph))
     session.run(initial)
-    processes = [psutil.Process(), *(psutil.Process(each.pid) for each in tasks.processes.values())]
+    of_tasks = [*tasks.processes.values(), *others.processes.values()]
+    processes = [psutil.Process(), *(psutil.Process(each.pid) for each in of_tasks)]
+    for peer in peers if level == "host" else []:
+        while not {"in sync", True} & _sync_of(peer):
+            time.sleep(0.01)
 
     def cpu_s() -> float:
         times = [process.cpu_times() for process in processes]
@@ -86,6 +114,15 @@ def _training(tf: object, model: str, level: str, folder: Path, stack: ExitStack
         return steps / (time.perf_counter() - began), (cpu_s() - before) / steps
 
     return window
+
+
+def _sync_of(peer: str) -> set[object]:
+    """Whether a place is a backup in sync, or has one."""
+    try:
+        state = lines.ask(peer, {"ask": "state"}, 5.0)["state"]
+    except errors.UnavailableError:
+        return set()
+    return {state["has_right"] or None, (state["backup"] or {}).get("state")}
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from tests.bench.cluster import load_runtime
 
 DURABILITY = "DTF_BENCH_DURABILITY"
-"""A folder: the ps of dtf are durable, and keep their state there."""
+"""The ps of dtf are durable: [level, folder, places, place] as JSON."""
 
 
 def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments: str) -> None:
@@ -17,9 +18,12 @@ def main(runtime: str, spec: str, job: str, index: str, program: str, *arguments
     cluster = tf.train.ClusterSpec({name: hosts.split(",") for name, hosts in jobs.items()})
     config = tf.ConfigProto()
     config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
-    if job == "ps" and DURABILITY in os.environ:
-        config.experimental.durability = "process"
-        config.experimental.durability_folder = f"{os.environ[DURABILITY]}/ps-{index}"
+    if job == "ps" and os.environ.get(DURABILITY):
+        level, folder, places, place = json.loads(os.environ[DURABILITY])
+        config.experimental.durability = level
+        config.experimental.durability_folder = folder
+        config.experimental.durability_places = places
+        config.experimental.durability_place = place
     server = tf.train.Server(cluster, job_name=job, task_index=int(index), config=config)
     if program == "serve":
         server.join()

@@ -20,7 +20,7 @@ from tests.durability.kills import (
     synchronous_exactly,
     train_exactly,
 )  # fmt: skip
-from tests.durability.servers import Servers
+from tests.durability.servers import Places, Servers
 
 
 @pytest.fixture
@@ -138,3 +138,18 @@ def test_state_of_other_kinds_is_refused_in_words_and_none_stays_as_it_was(folde
                         session.run(size)
                 else:
                     assert session.run(size) == 0
+
+
+@pytest.mark.slow
+def test_primaries_and_backups_are_killed_in_turn_and_every_update_counts_once(folder):
+    with Places(folder, count=2) as servers:
+        outcome = count_exactly(servers, 3, killer(servers, 8, 6, 0.3))
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+
+
+@pytest.mark.slow
+def test_a_queue_is_at_the_backup_too_and_each_number_comes_once(folder):
+    with Places(folder) as servers:
+        outcome = queue_exactly(servers, killer(servers, 4, 7, 0.3))
+    assert outcome.wrong == []

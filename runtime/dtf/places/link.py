@@ -67,12 +67,16 @@ class Link:
         self._waiting: collections.deque[tuple[int, Callable[[], None], Callable[[], None]]] = collections.deque()
         self._next_kind = frames.BASE
         self._revoked = threading.Event()
+        self._own = threading.local()
 
     def start(self) -> None:
         """Begins to fill the backup."""
         frames.set_silence(self._socket, self._silence_s)
-        for name, run in (("send", self._send_queued), ("acks", self._read), ("fill", self._fill)):
-            threading.Thread(target=run, name=f"dtf-backup-{name}", daemon=True).start()
+        sending = threading.Thread(target=self._send_queued, name="dtf-backup-send", daemon=True)
+        reading = threading.Thread(target=self._read, args=(sending,), name="dtf-backup-acks", daemon=True)
+        filling = threading.Thread(target=self._fill, name="dtf-backup-fill", daemon=True)
+        for thread in (sending, reading, filling):
+            thread.start()
 
     def follow(self, record: Record) -> None:
         """See `Follower.follow`."""
@@ -81,16 +85,23 @@ class Link:
             if kind == frames.RECORD and record.is_whole:
                 kind = frames.WHOLE
             self._sent += 1
+            self._own.record = self._sent
             self._enqueue(frames.packed(kind, self._sent, record))
 
     def when_acknowledged(self, done: Callable[[], None], failed: Callable[[], None]) -> None:
-        """See `Follower.when_acknowledged`."""
+        """See `Follower.when_acknowledged`. A step without a record of its own, just sent by this thread, has a ping
+        acknowledged: an older acknowledgement does not prove that the backup still followed when the step read.
+        """
+        record, self._own.record = getattr(self._own, "record", 0), 0
         with self._lock:
             is_lost = self.state == LOST
-            if not is_lost and self._acknowledged < self._sent:
+            if not is_lost:
+                if record != self._sent or self._acknowledged >= record:
+                    self._sent += 1
+                    self._enqueue(frames.packed(frames.PING, self._sent))
                 self._waiting.append((self._sent, done, failed))
-                return
-        (failed if is_lost else done)()
+        if is_lost:
+            failed()
 
     def revoke(self, timeout_s: float) -> bool:
         """Takes the right back. Whether the backup has answered that it holds none."""
@@ -189,7 +200,15 @@ class Link:
 
     # -- acknowledgements
 
-    def _read(self) -> None:
+    def _read(self, sending: threading.Thread) -> None:
+        """Takes acknowledgements until the connection is over; then nobody uses the socket any more."""
+        try:
+            self._read_all()
+        finally:
+            sending.join()
+            self._socket.close()
+
+    def _read_all(self) -> None:
         reader = Reader(self._socket)
         try:
             while True:

@@ -211,6 +211,7 @@ class PlaceOfTask:
                     except OSError as error:
                         if made is not None:
                             made.close(f"it has gone: {error.strerror or error}")
+                            sock.close()
                         raise
                     if made is not None:
                         made.start()
@@ -232,6 +233,11 @@ class PlaceOfTask:
                 if term is not None and term != self.resources.term:
                     raise errors.FailedPreconditionError.of(
                         f"the place is in term {self.resources.term}, not {term}; look at its state again"
+                    )
+                other_term = question.get("other_term")
+                if asked == "alone" and other_term is not None and other_term not in self.resources.terms:
+                    raise errors.FailedPreconditionError.of(
+                        f"the other place went on in term {other_term}, which this one has not seen; start it again"
                     )
                 if self._is_asking and asked != "state":
                     raise errors.UnavailableError.of("it asks another place at this moment; try again")
@@ -324,7 +330,7 @@ class PlaceOfTask:
                 former.close("its process has connected again")
             if self._role == EMPTY:
                 self._lead("both places are empty")
-            elif self.resources.mode == PAIR or self._role == WAITING:
+            else:
                 self._go_on_alone(f"place {place} is here, and is filled")
             made = self._link = Link(sock, place, self.resources, self._silence_s, self._link_lost)
             return {"ok": True, "state": self.state()}, made

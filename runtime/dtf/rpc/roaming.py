@@ -17,6 +17,7 @@ from dtf.rpc.connection import Request
 from dtf.rpc.discovery import Transport, connect
 from dtf.rpc.messages import Buffer
 from dtf.run.interfaces import Done
+from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
@@ -77,7 +78,21 @@ class RoamingConnection:
     def call_async(
         self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None = None
     ) -> Callable[[], None]:
-        """See `Connection.call_async`."""
+        """See `Connection.call_async`. After a failure another thread looks for the primary first."""
+        if not self._is_suspect or method == _STATUS_METHOD:
+            return self._start(method, request, done, timeout_s)
+        started = _Started()
+
+        def settle_and_call() -> None:
+            self._settle()
+            started.cancels_with(self._start(method, request, done, timeout_s))
+
+        growing_pool.submit(settle_and_call)
+        return started.cancel
+
+    def _start(
+        self, method: str, request: Request, done: Done[Buffer], timeout_s: float | None
+    ) -> Callable[[], None]:
         current = self._current
 
         def answered(response: Buffer = b"", error: errors.OpError | None = None) -> None:
@@ -186,6 +201,31 @@ class RoamingConnection:
             self._current = found  # the former one stays: its place may go on, with the sessions that it has
             self._is_suspect = True
         _logger.debug("%s: the next place is %s", self._name, self._current.address)
+
+
+class _Started:
+    """A call that another thread makes, and what cancels it. The lock guards both."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._cancel: Callable[[], None] | None = None
+
+    def cancels_with(self, cancel: Callable[[], None]) -> None:
+        """The call was made."""
+        with self._lock:
+            self._cancel = cancel
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            cancel()
+
+    def cancel(self) -> None:
+        """Cancels the call, now or when it is made."""
+        with self._lock:
+            self._is_cancelled = True
+            cancel = self._cancel
+        if cancel is not None:
+            cancel()
 
 
 _logger = logging.getLogger("dtf")

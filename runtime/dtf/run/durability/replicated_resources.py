@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar, cast
 
@@ -23,7 +24,7 @@ from dtf.run.value_types import Array
 from dtf.wire import errors
 from dtf.wire.durability import KeptState, described
 
-__all__ = ["ALONE", "PAIR", "Follower", "Part", "Record", "ReplicatedResources", "Rows"]
+__all__ = ["ALONE", "PAIR", "Follower", "Part", "Record", "ReplicatedResources", "Rows", "look_at"]
 
 ALONE, PAIR = "alone", "pair"
 _TERMS_KEPT = 64
@@ -89,7 +90,7 @@ class ReplicatedResources(DurableResources):
       follower: the way to the backup, if there is one.
     """
 
-    def __init__(self, folder: Path, place: int) -> None:
+    def __init__(self, folder: Path, place: int, is_only_read: bool = False) -> None:
         """Reads the folder, or makes it. Raises as `DurableResources`."""
         self.place = place
         self.terms: list[str] = []
@@ -102,7 +103,7 @@ class ReplicatedResources(DurableResources):
         self._is_continued = False
         self._filling_mark = folder / "filling"
         super().__init__(folder, is_standby=True)
-        if self._filling_mark.exists():
+        if self._filling_mark.exists() and not is_only_read:
             self._forget_all()
 
     @property
@@ -307,6 +308,24 @@ class ReplicatedResources(DurableResources):
         self._forget_read()
         self.terms, self.mode, self.primary, self.backup = [], "", -1, -1
         self.journal.clear()
+
+
+def look_at(folder: Path) -> dict[str, object]:
+    """What a folder has. Nothing in it changes.
+
+    Raises:
+      FailedPreconditionError: a process has it.
+    """
+    with closing(ReplicatedResources(folder, -1, is_only_read=True)) as found:
+        return {
+            "lineage": found.lineage,
+            "term": found.term,
+            "terms": found.terms,
+            "mode": found.mode,
+            "primary": found.primary,
+            "backup": found.backup,
+            "is_complete": not found.is_empty and not found.is_filling,
+        }
 
 
 def _taken(block: Block, parts: list[Array]) -> Rows:

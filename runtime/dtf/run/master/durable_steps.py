@@ -10,6 +10,7 @@ import heapq
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,8 +22,11 @@ __all__ = ["DurableSteps", "Recovery", "Slot"]
 
 _RETURN_WAIT_S = 120.0
 """How long a step waits for a durable task to be there again."""
-_SAME_TASKS_MAX = 3
-"""How often a step is sent again although no task has restarted: connections were lost."""
+_SAME_TASKS_MAX = 12
+"""How often in a row a step is sent again although no task has restarted: connections were lost, or a task has not yet
+found another one at its new place."""
+_PAUSE_S_MAX = 0.5
+"""Between such attempts: 10 ms, and twice as long each time."""
 _OF_LOST_TASKS = frozenset({errors.UNAVAILABLE, errors.ABORTED, errors.UNKNOWN, errors.INTERNAL})
 
 
@@ -32,6 +36,7 @@ class Slot:
     def __init__(self, session: int, slot: int, number: int) -> None:
         self._name = StepName(session, slot, number, 0)
         self.attempt = 0
+        self.in_vain = 0
 
     @property
     def step_id(self) -> int:
@@ -109,8 +114,13 @@ class Recovery:
                     raise error from None
                 if has_changed:
                     self.count += 1
-        if self.count == seen_count and (error.error_code != errors.UNAVAILABLE or slot.attempt >= _SAME_TASKS_MAX):
+        if self.count != seen_count:
+            slot.in_vain = 0
+        elif error.error_code != errors.UNAVAILABLE or slot.in_vain >= _SAME_TASKS_MAX:
             return False
+        else:
+            slot.in_vain += 1
+            time.sleep(min(0.005 * 2**slot.in_vain, _PAUSE_S_MAX))
         slot.attempt += 1
         _logger.warning("A step is sent again, attempt %d: %s", slot.attempt + 1, error.message.split("\n\t")[0])
         return True

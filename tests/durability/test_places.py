@@ -1,0 +1,290 @@
+"""Two places of a task in this process: who leads, what the backup has, and which orders and questions are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+
+from dtf.places import lines
+from dtf.places.__main__ import main
+from dtf.places.frames import Reader, read_frame
+from dtf.places.place import PlaceOfTask
+from dtf.run.durability.replicated_resources import ReplicatedResources, look_at
+from dtf.run.state.resources import Variable
+from dtf.wire import errors
+from dtf.wire.dtypes import float32
+from dtf.wire.durability import KeptState, Place, described, kept_state, parse_places
+from tests.ports import free_ports
+
+TASK = "/job:ps/replica:0/task:0"
+
+
+class World:
+    """Two places with folders; each may be started again. Ends them as a context manager."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        ports = free_ports(4)
+        self.places = [Place(f"127.0.0.1:{ports[2 * i]}", f"127.0.0.1:{ports[2 * i + 1]}") for i in range(2)]
+        self.left = []
+        self.stack = ExitStack()
+        self.running = [None, None]
+
+    def start(self, place):
+        resources = ReplicatedResources(self.folder / str(place), place)
+        made = PlaceOfTask(TASK, self.places, resources, 2.0, leave=lambda: self.left.append(place))
+        self.running[place] = made
+        return made
+
+    def end(self, place):
+        """What SIGKILL does: the connections are closed, and the lock of the folder is free."""
+        found, self.running[place] = self.running[place], None
+        found.close()
+        found.resources.close()
+
+    def state(self, place):
+        return lines.ask(self.places[place].peer_address, {"ask": "state"}, 5.0)["state"]
+
+    def order(self, place, what, /, **more):
+        return lines.ask(self.places[place].peer_address, {"ask": what, **more}, 5.0)
+
+    def until(self, place, **expected):
+        deadline = time.monotonic() + 20
+        while any((state := self.state(place)).get(name) != value for name, value in expected.items()):
+            assert time.monotonic() < deadline, state
+            time.sleep(0.002)
+        return state
+
+    def __enter__(self):
+        self.start(0)
+        self.start(1)
+        self.until(1, has_right=True)
+        return self
+
+    def __exit__(self, *_):
+        for place, found in enumerate(self.running):
+            if found is not None:
+                self.end(place)
+
+
+@pytest.fixture
+def world(tmp_path):
+    with World(tmp_path) as made:
+        yield made
+
+
+def variable(resources, name, value=None):
+    made = resources.lookup_or_create("", name, Variable, lambda: Variable(name, float32, None))
+    if value is not None:
+        with resources.update_lock:
+            made.assign(np.asarray(value, np.float32))
+    return made
+
+
+def confirmed(resources):
+    """Waits for the answer of a step; its error, or None."""
+    outcomes = []
+
+    def done(value=None, error=None):
+        outcomes.append(error)
+
+    resources.confirming(done)("value")
+    deadline = time.monotonic() + 20
+    while not outcomes:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return outcomes[0]
+
+
+def test_two_empty_places_begin_together_and_the_first_one_leads(world):
+    primary = world.state(0)
+    assert (primary["role"], primary["mode"], primary["is_paused"]) == ("primary", "pair", False)
+    assert primary["backup"] == {"place": 1, "state": "in sync", "bytes_left": 0}
+    assert world.state(1)["terms"] == primary["terms"]
+
+
+def test_the_backup_has_dense_sparse_and_small_updates_when_a_step_is_answered(world):
+    resources = world.running[0].resources
+    dense = variable(resources, "dense", np.zeros(5000))
+    table = variable(resources, "table", np.zeros((3000, 4)))
+    small = variable(resources, "small", 7)
+    with resources.update_lock:
+        dense.update(np.add, np.ones(5000, np.float32))
+        rows = np.array([3, 7, 3])
+        np.add.at(table.writable(rows), rows, 1)
+    assert confirmed(resources) is None
+    world.end(0)
+    assert world.running[1].wait(20)
+    promoted = world.running[1].resources
+    np.testing.assert_array_equal(variable(promoted, "dense").read(), np.ones(5000))
+    np.testing.assert_array_equal(variable(promoted, "table").read()[[3, 7, 8]], [[2] * 4, [1] * 4, [0] * 4])
+    assert variable(promoted, "small").read() == 7
+    assert promoted.lineage == resources.lineage
+    assert promoted.terms[:-1] == resources.terms
+    assert small is not None
+
+
+def test_a_new_backup_is_filled_while_updates_go_on(world):
+    resources = world.running[0].resources
+    table = variable(resources, "table", np.zeros((40_000, 16)))
+    world.end(1)
+    assert isinstance(confirmed(resources), errors.UnavailableError)
+    world.start(1)
+    deadline = time.monotonic() + 20
+    count = 0
+    while not world.state(1)["has_right"]:
+        assert time.monotonic() < deadline
+        rows = np.array([count % 40_000, 39_999])
+        with resources.update_lock:
+            np.add.at(table.writable(rows), rows, 1)
+        count += 1
+    assert confirmed(resources) is None
+    expected = np.array(table.read())
+    world.end(0)
+    assert world.running[1].wait(20)
+    np.testing.assert_array_equal(variable(world.running[1].resources, "table").read(), expected)
+
+
+def test_a_paused_primary_refuses_answers_until_it_is_ordered_to_go_on_alone(world):
+    resources = world.running[0].resources
+    term = world.state(0)["term"]
+    world.end(1)
+    paused = world.until(0, is_paused=True)
+    assert paused["backup"]["state"] == "lost"
+    assert "backup" in paused["reason"]
+    with pytest.raises(errors.UnavailableError, match="paused"):
+        resources.check_serving()
+    assert "--fenced" in world.order(0, "alone")["error"]
+    assert "look at its state again" in world.order(0, "alone", fenced=True, term=term + 5)["error"]
+    other = look_at(world.folder / "1")["terms"][-1]
+    assert world.order(0, "alone", fenced=True, term=term, other_term=other)["ok"]
+    assert confirmed(resources) is None
+    assert world.state(0)["term"] == term + 1
+
+
+def test_an_order_to_go_on_alone_is_refused_when_the_dead_place_had_a_later_term(world):
+    assert world.order(1, "promote")["ok"]
+    world.end(1)
+    world.until(0, is_paused=True)
+    later = look_at(world.folder / "1")["terms"][-1]
+    refused = world.order(0, "alone", fenced=True, other_term=later)
+    assert not refused["ok"]
+    assert "start it again" in refused["error"]
+
+
+def test_a_promoted_backup_makes_the_former_primary_leave_and_acknowledges_nothing(world):
+    resources = world.running[0].resources
+    assert world.order(1, "promote")["ok"]
+    assert world.state(1)["role"] == "primary"
+    deadline = time.monotonic() + 20
+    while not world.left:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    assert isinstance(confirmed(resources), errors.UnavailableError)
+    world.end(0)
+    world.start(0)
+    assert world.until(0, has_right=True)["role"] == "backup"
+
+
+def test_a_primary_gives_up_its_backup_with_its_answer_and_the_backup_then_leads_nothing(world):
+    assert world.order(0, "alone")["ok"]
+    world.until(1, role="waiting", has_right=False)
+    world.end(0)
+    refused = world.order(1, "promote")
+    assert not refused["ok"]
+    assert "--fenced" in refused["error"]
+
+
+def test_both_places_that_are_started_again_go_on_with_the_state(world):
+    resources = world.running[0].resources
+    variable(resources, "dense", np.full(5000, 3))
+    assert confirmed(resources) is None
+    world.end(0)
+    world.end(1)  # it may have begun the next term by then
+    first, second = world.start(0), world.start(1)
+    deadline = time.monotonic() + 20
+    while not any(world.state(place)["has_right"] for place in range(2)):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    leads = first if first.wait(0) else second
+    np.testing.assert_array_equal(variable(leads.resources, "dense").read(), np.full(5000, 3))
+
+
+def test_a_question_of_an_earlier_turn_is_refused(world):
+    state = world.state(0)
+    question = {
+        "task": TASK, "place": 1, "lineage": state["lineage"], "terms": state["terms"],
+        "incarnation": state["incarnation"], "turn": state["turn"] - 1,
+    }  # fmt: skip
+    answer = world.order(0, "follow", **question)
+    assert answer["error"] == "the question is old"
+    assert world.state(0)["backup"]["state"] == "in sync"
+
+
+@pytest.mark.parametrize("sent", [b"\x00\xff\n", b"[]\n", b"{}\n", b"GET / HTTP/1.1\r\n\r\n", b'{"ask":"follow"}\n'])
+def test_nonsense_at_the_peer_port_changes_nothing(world, sent):
+    host, port = world.places[0].peer_address.split(":")
+    with socket.create_connection((host, int(port)), 5.0) as sock:
+        sock.sendall(sent)
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1 << 16)
+    assert world.state(0)["backup"]["state"] == "in sync"
+
+
+def test_the_command_shows_states_and_refusals_in_its_exit_status(world, capsys):
+    addresses = [each.peer_address for each in world.places]
+    assert main(["state", *addresses]) == 0
+    assert [json.loads(line)["role"] for line in capsys.readouterr().out.splitlines()] == ["primary", "backup"]
+    assert main(["promote", addresses[0]]) == 1
+    assert "it is the primary already" in capsys.readouterr().err
+    assert main(["folder", str(world.folder / "nowhere")]) == 1
+    world.end(1)
+    assert main(["state", addresses[1]]) == 2
+    capsys.readouterr()
+    assert main(["folder", str(world.folder / "1")]) == 0
+    assert json.loads(capsys.readouterr().out)["is_complete"]
+
+
+@pytest.mark.slow
+def test_the_command_runs_as_a_program(world):
+    command = [sys.executable, "-m", "dtf.places", "state", world.places[1].peer_address]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert json.loads(shown.stdout)["role"] == "backup"
+
+
+def test_places_are_read_and_what_is_malformed_is_named():
+    found = parse_places("ps:0=a:1/2,b:3/4; /job:ps/task:1=[::1]:5/6,c:7/8,d:9/10")
+    assert found["/job:ps/replica:0/task:0"] == (Place("a:1", "a:2"), Place("b:3", "b:4"))
+    assert found["/job:ps/replica:0/task:1"][0] == Place("[::1]:5", "[::1]:6")
+    for wrong in ("ps:0=a:1/2", "ps:0=a:1,b:2", "ps=a:1/2,b:1/2", "ps:0=a:x/2,b:1/2", "ps:0=a:1/0,b:1/2"):
+        with pytest.raises(errors.InvalidArgumentError, match="PEER_PORT"):
+            parse_places(wrong)
+    with pytest.raises(errors.InvalidArgumentError, match="twice"):
+        parse_places("ps:0=a:1/2,b:3/4;ps:1=a:1/5,c:6/7")
+
+
+def test_a_state_follows_another_when_its_terms_have_the_last_one_of_that():
+    earlier, later = KeptState("x", ("1.a",)), KeptState("x", ("1.a", "2.b"))
+    assert later.follows(earlier)
+    assert not earlier.follows(later)
+    assert not KeptState("x", ("1.a", "2.c")).follows(later)
+    assert not KeptState("y", later.terms).follows(earlier)
+    assert kept_state(["", described("x", later.terms)]) == later
+    assert kept_state([described("x")]) == KeptState("x")
+
+
+def test_frames_that_are_none_are_refused():
+    left, right = socket.socketpair()
+    with left, right:
+        left.sendall(b"\xff" * 64)
+        with pytest.raises(errors.DataLossError, match="no frame"):
+            read_frame(Reader(right))
