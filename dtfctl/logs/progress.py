@@ -7,12 +7,15 @@ TensorFlow keeps events back for up to two minutes; until then the step is that 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import struct
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import BinaryIO
 
 from dtfctl.wire.protobuf import fields
@@ -20,6 +23,11 @@ from dtfctl.wire.protobuf import fields
 RATE_TAG = "global_step/sec"
 RECORD_BYTES_MAX = 64 << 20
 LATE_BYTES_MAX = 32 << 20
+TAGS_MAX = 20
+"""How many losses are told apart."""
+MEDIAN_OF = 5
+LOSSES_MIN = 15
+"""A trend needs so many."""
 
 _PATH = re.compile(r'^model_checkpoint_path: "([^"\n]*)"', re.MULTILINE)
 _CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILINE)
@@ -27,12 +35,23 @@ _CHECKPOINT = re.compile(r'^model_checkpoint_path: ".*-(\d{1,18})"', re.MULTILIN
 
 
 @dataclass(frozen=True)
+class Trend:
+    """Medians of five losses each: the `first`, the `best` (least) so far, and those of `now`."""
+
+    first: float
+    best: float
+    now: float
+
+
+@dataclass(frozen=True)
 class Progress:
-    """`steps_per_s` and `loss` are None while no event told them. A loss that is not a number stays one: nan, inf."""
+    """`steps_per_s` and `loss` are None while no event told them. A loss that is not a number stays one: nan, inf.
+    `trend` is that of the loss, None before enough of it."""
 
     step: int = 0
     steps_per_s: float | None = None
     loss: float | None = None
+    trend: Trend | None = None
 
     def __str__(self) -> str:
         parts = [f"step {self.step}"]
@@ -66,6 +85,7 @@ class ProgressReader:
         self._progress = Progress()
         self._first_checkpoint = 0 if is_late else self._newest_checkpoint()
         self._last: tuple[float, int] | None = None
+        self._trends: dict[str, _Losses] = {}
         # Who tells the rate has averaged it; between two events it is a guess.
         self._is_rate_told = False
 
@@ -114,8 +134,31 @@ class ProgressReader:
                 self._is_rate_told = True
                 progress = replace(progress, steps_per_s=value)
             elif tag.rpartition("/")[2].startswith("loss"):
-                progress = replace(progress, loss=value)
+                key = tag if tag in self._trends or len(self._trends) < TAGS_MAX else ""
+                trend = self._trends.setdefault(key, _Losses()).take(value)
+                progress = replace(progress, loss=value, trend=trend)
         self._progress = progress
+
+
+class _Losses:
+    """The trend of the losses of one tag."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: deque[float] = deque(maxlen=MEDIAN_OF)
+        self._first = self._best = math.inf
+
+    def take(self, loss: float) -> Trend | None:
+        self._count += 1
+        self._last.append(loss)
+        if not all(map(math.isfinite, self._last)) or len(self._last) < MEDIAN_OF:
+            return None
+        now = median(self._last)
+        if self._count == MEDIAN_OF:
+            self._first = now
+        self._best = min(self._best, now)
+        is_known = self._count >= LOSSES_MIN and math.isfinite(self._first)
+        return Trend(self._first, self._best, now) if is_known else None
 
 
 def _size(path: Path) -> int:

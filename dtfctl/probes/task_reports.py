@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dtfctl.probes.get_status import NoAnswer, get_status
@@ -80,14 +82,15 @@ async def gather(addresses: Mapping[str, str], tls: ssl.SSLContext | None) -> di
     """The reports of those tasks that answer, by name; `addresses` are host:port by task."""
     turn = asyncio.Semaphore(AT_ONCE_MAX)
 
-    async def one(address: str) -> dict[str, Any] | None:
+    async def one(address: str) -> tuple[dict[str, Any] | None, float]:
         async with turn:
-            return await ask(address, tls, {"report": True})
+            begun = time.monotonic()
+            return await ask(address, tls, {"report": True}), time.monotonic() - begun
 
     answers = await asyncio.gather(*(one(address) for address in addresses.values()))
     return {
-        task: report_of(answer["report"])
-        for task, answer in zip(addresses, answers, strict=True)
+        task: replace(report_of(answer["report"]), answered_s=took_s)
+        for task, (answer, took_s) in zip(addresses, answers, strict=True)
         if answer is not None and "report" in answer
     }
 

@@ -1,7 +1,9 @@
 """What is wrong with a cluster, in words, from a Snapshot alone. Pure.
 
 `findings` gives the gravest first. The five cases that stop most trainings: a hot parameter server, a slow worker, a
-loss that is not a number, a full disk, a crash loop. Besides: an end by failure, hosts out of reach, stalled tasks.
+loss that is not a number, a full disk, a crash loop. Besides: an end by failure, hosts out of reach, stalled tasks, a
+loss that grows; and, from what dtf's tasks report while a page is open (TaskPace), workers that starve or hold others
+up, slow checkpoints, slow answers.
 """
 
 from __future__ import annotations
@@ -34,6 +36,28 @@ RATE_MIN = 0.05
 
 YOUNG_S = 45.0
 """Rates of a process that is younger are those of its start, and not compared."""
+
+TRAINERS = ("worker", "chief", "master")
+"""Jobs whose tasks make steps."""
+
+LOCKSTEP = 0.15
+"""Workers whose rates differ by less than this part go in step: synchronous replicas, or a token for each step."""
+
+STARVED_S = 30.0
+STARVED_TOGETHER_S = 15.0
+"""A worker that makes no step waits for the queue at which an operation has waited as long, within so much."""
+
+GROWN_TIMES = 2.0
+GROWN_OVER_BEST = 4.0
+"""A loss diverges when it is so many times the first one, and so many times the best."""
+
+SAVE_PART = 0.2
+SAVE_S = 0.5
+"""Checkpoints take too long when they take this part of the time, and each at least so many seconds."""
+
+ANSWER_S = 0.04
+ANSWER_TIMES = 6.0
+"""A task is far or overloaded when its fastest answer takes so long, and so many times the others' median."""
 
 CRASHES = 3
 FULL_BYTES = 64 << 20
@@ -70,6 +94,11 @@ class Kind(Word):
     STALLED = "stalled"
     HOT_PS = "hot-ps"
     SLOW_WORKER = "slow-worker"
+    STRAGGLER = "straggler"
+    STARVED = "starved"
+    DIVERGING = "diverging"
+    SLOW_SAVES = "slow-saves"
+    SLOW_ANSWERS = "slow-answers"
     LEFT_BEHIND = "left-behind"
 
 
@@ -126,6 +155,51 @@ def _nan_loss(snapshot: Snapshot) -> Iterator[Finding]:
             words = f"The loss became NaN: {task.name} ended because of it"
             yield Finding(Kind.NAN_LOSS, Grade.ERROR, task.name, words, advice)
             return
+
+
+def _diverging(snapshot: Snapshot) -> Iterator[Finding]:
+    progress = snapshot.progress
+    trend = None if progress is None else progress.trend
+    if progress is None or trend is None or trend.best <= 0 or snapshot.is_over:
+        return
+    if trend.now >= GROWN_TIMES * trend.first and trend.now >= GROWN_OVER_BEST * trend.best:
+        words = (
+            f"The loss grows: about {trend.now:.3g} at step {progress.step}, {trend.first:.3g} at the beginning, "
+            f"{trend.best:.3g} at best"
+        )
+        advice = "lower the learning rate, or clip gradients; then go back to an earlier checkpoint"
+        yield Finding(Kind.DIVERGING, Grade.WARNING, "", words, advice)
+
+
+def _starved(snapshot: Snapshot) -> Iterator[Finding]:
+    """A worker that makes no step while an operation waits for an element of an empty queue."""
+    if snapshot.is_over:
+        return
+    waits = [
+        (waited_s, queue, task.name)
+        for task in snapshot.tasks
+        if task.pace is not None
+        for queue, waited_s in task.pace.waits_s.items()
+        if waited_s >= STARVED_S
+    ]
+    idle = [(task, task.pace.idle_s) for task in _trainers(snapshot) if task.pace and task.pace.idle_s >= STARVED_S]
+    for task, idle_s in idle:
+        # Nobody saw when it became idle, if it was so at the first look.
+        fitting = [wait for wait in waits if wait[0] >= idle_s - STARVED_TOGETHER_S]
+        if not fitting:
+            continue
+        waited_s, queue, owner = min(fitting)
+        others = f" (and {len(idle) - 1} more workers)" if len(idle) > 1 else ""
+        words = (
+            f"{task.name} makes no step{others}: for {waited_s:.0f} s it waits for an element of the queue "
+            f"{printable(queue)} on {owner}, and nobody fills it"
+        )
+        advice = (
+            "look at what should enqueue: is tf.train.start_queue_runners called, does its thread fail, is each worker "
+            f"of a synchronous training there? dtfctl logs {task.name}"
+        )
+        yield Finding(Kind.STARVED, Grade.ERROR, task.name, words, advice)
+        return
 
 
 def _full_disk(snapshot: Snapshot) -> Iterator[Finding]:
@@ -227,7 +301,7 @@ def _slow_worker(snapshot: Snapshot) -> Iterator[Finding]:
     rates = {
         task.name: (task, task.steps_per_s)
         for task in snapshot.tasks
-        if _is_steady(task) and task.steps_per_s is not None and task.job in ("worker", "chief", "master")
+        if _is_steady(task) and task.steps_per_s is not None and task.job in TRAINERS
     }
     if len(rates) < 2:
         return
@@ -238,6 +312,65 @@ def _slow_worker(snapshot: Snapshot) -> Iterator[Finding]:
         cores = "" if slowest.cores is None else f"; it uses {_percent(slowest.cores)} of a core"
         advice = f"look at its host {slowest.host} (other load, throttling), and at its input{cores}"
         yield Finding(Kind.SLOW_WORKER, Grade.WARNING, slowest.name, words, advice)
+
+
+def _straggler(snapshot: Snapshot) -> Iterator[Finding]:
+    """Workers that go in step: the one that the others wait for computes, or is outside of its session, longest."""
+    paces = [(task, task.pace) for task in _trainers(snapshot) if task.pace is not None and _is_steady(task)]
+    rates = [pace.runs_per_s for _, pace in paces if pace.runs_per_s]
+    if len(paces) < 2 or len(rates) < len(paces) or min(rates) < (1 - LOCKSTEP) * max(rates):
+        return
+    rate = median(rates)
+    outside = sorted(((pace.outside_s or 0.0, task.name) for task, pace in paces), reverse=True)
+    most_s, name = outside[0]
+    usual_s = median(each for each, _ in outside[1:])
+    if most_s >= 0.3 / rate and most_s >= 3 * usual_s and usual_s <= 0.2 / rate:
+        words = (
+            f"{name} holds the others up: it spends {_seconds(most_s)} of each step outside of session.run, "
+            f"they {_seconds(usual_s)}, and all make {rate:.3g} steps/s"
+        )
+        advice = "look at its input: tf.data with prefetch, or an input queue"
+        yield Finding(Kind.STRAGGLER, Grade.WARNING, name, words, advice)
+        return
+    if any(task.cores is None for task, _ in paces):
+        return
+    busiest, *others = sorted((task for task, _ in paces), key=_cores, reverse=True)
+    mean = sum(map(_cores, others)) / len(others)
+    enough = max(HOT_CORES_LEAST, HOT_CORES / max(1.0, snapshot.strain))
+    if _cores(busiest) >= enough and _cores(busiest) >= HOT_TIMES * mean:
+        words = (
+            f"{busiest.name} holds the others up: it uses {_percent(_cores(busiest))} of a core, they "
+            f"{_percent(mean)} on average, and all make {rate:.3g} steps/s"
+        )
+        advice = f"give it less work for each step, or more cores; dtfctl explain; look at its host {busiest.host}"
+        yield Finding(Kind.STRAGGLER, Grade.WARNING, busiest.name, words, advice)
+
+
+def _slow_saves(snapshot: Snapshot) -> Iterator[Finding]:
+    for task in snapshot.tasks:
+        pace = task.pace
+        if pace is not None and pace.saves >= 2 and pace.save_s >= SAVE_S and pace.save_part >= SAVE_PART:
+            words = (
+                f"Checkpoints take too long: {task.name} saves for {_seconds(pace.save_s)} each time, "
+                f"{_percent(pace.save_part)} of its time"
+            )
+            advice = "save less often (save_checkpoint_secs), to a faster disk, or with tf.train.Saver(increments=9)"
+            yield Finding(Kind.SLOW_SAVES, Grade.WARNING, task.name, words, advice)
+
+
+def _slow_answers(snapshot: Snapshot) -> Iterator[Finding]:
+    known = [(task.pace.answer_s, task) for task in snapshot.tasks if task.pace and task.pace.answer_s is not None]
+    if len(known) < 3:
+        return
+    slowest_s, task = max(known, key=lambda pair: pair[0])
+    usual_s = median(each for each, _ in known)
+    if slowest_s >= ANSWER_S and slowest_s >= ANSWER_TIMES * usual_s:
+        words = (
+            f"{task.name} answers slowly: {_seconds(slowest_s)} for the smallest question, "
+            f"the other tasks {_seconds(usual_s)}"
+        )
+        advice = f"look at the network to its host {task.host}, and at other programs there: ping, dtfctl top"
+        yield Finding(Kind.SLOW_ANSWERS, Grade.WARNING, task.name, words, advice)
 
 
 def _left_behind(snapshot: Snapshot) -> Iterator[Finding]:
@@ -253,9 +386,14 @@ _RULES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _crash_loop,
     _failed,
     _hosts,
+    _starved,
     _stalled,
+    _diverging,
     _hot_ps,
+    _slow_answers,
     _slow_worker,
+    _straggler,
+    _slow_saves,
     _left_behind,
 )
 
@@ -268,6 +406,10 @@ def _says(task: TaskView, pattern: re.Pattern[str]) -> bool:
     return any(pattern.search(text[-4000:]) for text in (task.traceback, task.reason, task.earlier, task.waiting_for))
 
 
+def _trainers(snapshot: Snapshot) -> list[TaskView]:
+    return [task for task in snapshot.tasks if task.job in TRAINERS and task.is_ready]
+
+
 def _is_steady(task: TaskView) -> bool:
     return task.is_ready and task.started_s is not None and task.started_s >= YOUNG_S
 
@@ -278,6 +420,10 @@ def _cores(task: TaskView) -> float:
 
 def _percent(cores: float) -> str:
     return f"{100 * cores:.0f} %"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
 def _size(count: float) -> str:

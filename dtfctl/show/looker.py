@@ -16,6 +16,7 @@ from dtfctl.control.cluster import Cluster
 from dtfctl.launchers import gpus
 from dtfctl.launchers.usage import Usage, measure
 from dtfctl.logs.progress import Progress, ProgressReader
+from dtfctl.values.pace import TaskPace
 from dtfctl.values.plan import LOCALHOST
 from dtfctl.values.run import Run
 from dtfctl.values.snapshot import Disk, GpuUse, Snapshot, take
@@ -39,8 +40,11 @@ class Looker:
         self._reader: ProgressReader | None = None
         self._folder = ""
 
-    def look(self, after: int = 0, is_measured: bool = True) -> Snapshot:
-        """`after` is the id of the last event that is known. Without `is_measured` the last measurements stand.
+    def look(
+        self, after: int = 0, is_measured: bool = True, paces: Mapping[str, TaskPace] | None = None
+    ) -> Snapshot:
+        """`after` is the id of the last event that is known. Without `is_measured` the last measurements stand. `paces`
+        are those that the caller knows.
 
         Raises UnknownCluster, StoreError.
         """
@@ -53,10 +57,9 @@ class Looker:
         usages = {name: found for name, found in self._usages.items() if name in statuses and statuses[name].pid}
         rates = {name: rate for name, rate in self._rates.items() if name in statuses and statuses[name].ready}
         known = (usages, progress, history)
-        return take(
-            run, statuses, time.monotonic(), time.time(), *known, rates=rates, disks=disks, strain=_strain(),
-            gpus=self._gpus,
-        )  # fmt: skip
+        measured: dict[str, Any] = {"rates": rates, "disks": disks, "strain": _strain(), "paces": paces}
+        measured["gpus"] = self._gpus
+        return take(run, statuses, time.monotonic(), time.time(), *known, **measured)
 
     @property
     def has_rates(self) -> bool:

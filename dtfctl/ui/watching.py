@@ -8,6 +8,7 @@ take at most a fifth of the time, however large the cluster is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections import deque
@@ -19,8 +20,9 @@ from dtfctl.control.cluster import Cluster
 from dtfctl.errors import DtfctlError
 from dtfctl.show import diagnosis
 from dtfctl.show.looker import Looker
-from dtfctl.ui import documents
+from dtfctl.ui import documents, pacing
 from dtfctl.ui.documents import Document
+from dtfctl.ui.pacing import Pacing
 from dtfctl.values.snapshot import Snapshot
 from dtfctl.wording import reason_of
 
@@ -80,11 +82,13 @@ class _Watch:
         self._known = _Known()
         self._changed = asyncio.Event()
         self._last_event = 0
+        self._pacing = Pacing()
         self.watchers = 0
-        self._loop = asyncio.ensure_future(self._run())
+        self._loops = [asyncio.ensure_future(self._run()), asyncio.ensure_future(self._ask())]
 
     def end(self) -> None:
-        self._loop.cancel()
+        for loop in self._loops:
+            loop.cancel()
 
     async def changes(self) -> AsyncIterator[Document]:
         version, last_event = 0, 0
@@ -116,7 +120,8 @@ class _Watch:
             is_over = True
             signature = _signature(self._cluster)
             try:
-                snapshot = await asyncio.to_thread(self._looker.look, self._last_event, is_measured)
+                paces = self._pacing.paces
+                snapshot = await asyncio.to_thread(self._looker.look, self._last_event, is_measured, paces)
                 is_over = snapshot.is_over
                 if is_measured:
                     measured_at = begun
@@ -135,6 +140,14 @@ class _Watch:
                 except (DtfctlError, OSError) as error:
                     self._fail(str(error) if isinstance(error, DtfctlError) else reason_of(error))
                     await asyncio.sleep(ENDED_LOOK_S)
+
+    async def _ask(self) -> None:
+        """Asks the tasks for their reports. Connections are this loop's own."""
+        cluster = Cluster(self._cluster.paths)
+        while True:
+            with contextlib.suppress(DtfctlError, OSError):  # the other loop says so
+                self._pacing.take(await pacing.ask(cluster), time.monotonic())
+            await asyncio.sleep(pacing.ASK_S)
 
     def _take(self, snapshot: Snapshot) -> None:
         found = diagnosis.findings(snapshot)

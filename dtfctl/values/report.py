@@ -34,7 +34,8 @@ class Times:
 class TaskReport:
     """`bounds_s` are the upper bounds of the classes of all Times. `calls` are calls by method, `runs` those of the
     process's sessions, `saves` its checkpoints, the last one at `saved_at` (wall clock, 0: none). `values` are present
-    ones by kind and name: queue_elements, calls_waiting, variable_bytes, rows_touched (by sparse updates so far)."""
+    ones by kind and name: queue_elements, queue_waits_s (of the operation that waits longest for an element),
+    calls_waiting, variable_bytes, rows_touched (by sparse updates so far). `answered_s` is how long the answer took."""
 
     bounds_s: tuple[float, ...] = ()
     traffic: tuple[Traffic, ...] = ()
@@ -46,3 +47,4 @@ class TaskReport:
     stale_sum: int = 0
     stale_max: int = 0
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    answered_s: float = 0.0

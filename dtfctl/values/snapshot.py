@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dtfctl.values import state
 from dtfctl.values.history import Happening
 from dtfctl.values.hosts import CONNECTED
+from dtfctl.values.pace import TaskPace
 from dtfctl.values.run import Run
 from dtfctl.values.task import TaskStatus
 
@@ -50,7 +51,7 @@ class TaskView:
     of the end of that, `next_start_s` the time until the next attempt. `reason` says how it came into its state,
     `earlier` why it was last started again, where that is something else. `stalled_since` is the wall clock's.
     `failures` is the number of failures in the present series, `traceback` that of the last process that has ended.
-    `cores` in use, `usage`, `gpus` and `steps_per_s` (session runs) are None where they are not known."""
+    `cores` in use, `usage`, `gpus`, `pace` and `steps_per_s` (session runs) are None where they are not known."""
 
     name: str
     state: str
@@ -75,6 +76,7 @@ class TaskView:
     failures: int = 0
     traceback: str = ""
     gpus: GpuUse | None = None
+    pace: TaskPace | None = None
 
     @property
     def job(self) -> str:
@@ -156,6 +158,7 @@ def take(
     disks: Sequence[Disk] = (),
     strain: float = 1.0,
     gpus: Mapping[str, GpuUse] | None = None,
+    paces: Mapping[str, TaskPace] | None = None,
 ) -> Snapshot:
     """`now` is the monotonic clock's, `at` the wall clock's; `usages` are (cores in use, Usage) by task, `rates` the
     steps per second, `gpus` what the GPUs of tasks on this machine do."""
@@ -169,7 +172,9 @@ def take(
         is_over=run.is_over,
         started_at=run.started_at,
         hosts=tuple(HostView(host.name, host.state, host.since, host.why) for host in run.hosts.values()),
-        tasks=tuple(_task(run, status, now, usages or {}, rates or {}, gpus or {}) for status in statuses.values()),
+        tasks=tuple(
+            _task(run, status, now, usages or {}, rates or {}, gpus or {}, paces or {}) for status in statuses.values()
+        ),
         strays=run.strays,
         progress=progress,
         history=tuple(history),
@@ -193,6 +198,7 @@ def _task(
     usages: Usages,
     rates: Mapping[str, float],
     gpus: Mapping[str, GpuUse],
+    paces: Mapping[str, TaskPace],
 ) -> TaskView:
     name = run.host_of(status)
     host = run.hosts.get(name)
@@ -222,4 +228,5 @@ def _task(
         failures=len(status.failures),
         traceback="" if status.exit is None else status.exit.traceback,
         gpus=gpus.get(status.name),
+        pace=paces.get(status.name) if status.ready else None,
     )

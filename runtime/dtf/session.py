@@ -42,7 +42,7 @@ from dtf.session_handles import HANDLE_OPS, TensorHandle, delete
 from dtf.wire import errors, forks
 from dtf.wire.device import canonical_name
 from dtf.wire.durability import lineage_of
-from dtf.wire.measures import measures
+from dtf.wire.measures import measures, this_thread
 from dtf.wire.pb import config_pb2, graph_pb2
 from dtf.wire.step_traces import Wish, step_traces
 from dtf.wire.task_notes import notes
@@ -366,10 +366,11 @@ class BaseSession:
                 if self._closed and not self._target and isinstance(error, errors.FailedPreconditionError):
                     self._check_callable()  # closed by another thread at the same time
                 raise _as_client_error(self._graph, error) from error.__cause__
-            measures.runs.add(time.perf_counter() - started)
+            if not this_thread.is_helper:
+                measures.runs.add(time.perf_counter() - started)
+                notes.runs += 1
             if run_metadata is not None and metadata is not None:
                 run_metadata.CopyFrom(metadata)
-            notes.runs += 1
             results = [_fetched(value) for value in values]
             for index, dtype in plan.kept:
                 results[index] = TensorHandle(results[index], dtype, self)

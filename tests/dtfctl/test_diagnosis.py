@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from dtfctl.logs.progress import Progress
+from dtfctl.logs.progress import Progress, Trend
 from dtfctl.show import view
 from dtfctl.show.diagnosis import Grade, Kind, findings, headline
+from dtfctl.values.pace import TaskPace
 from dtfctl.values.snapshot import Disk, HostView, Snapshot, TaskView
 
 
@@ -131,6 +132,63 @@ def test_words_from_outside_stay_on_their_line():
 
 def test_the_headline_names_what_is_waited_for():
     assert headline(a_cluster(a_task("worker:0", "starting")), []) == "Waiting for worker:0: 4 of 5 tasks are ready"
+
+
+def paced(name, cores=0.1, **pace):
+    return a_task(name, cores=cores, pace=TaskPace(**pace))
+
+
+def test_a_worker_that_waits_for_an_empty_queue_is_told_with_the_queue():
+    server = paced("ps:0", waits_s={"input": 47.0, "done": 4000.0})
+    worker = paced("worker:0", idle_s=44.0)
+    (finding,) = findings(a_cluster(server, worker))
+    assert (finding.kind, finding.task) == (Kind.STARVED, "worker:0")
+    assert finding.words == (
+        "worker:0 makes no step: for 47 s it waits for an element of the queue input on ps:0, and nobody fills it"
+    )
+
+
+def test_an_operation_that_waits_while_all_workers_make_steps_is_usual():
+    assert kinds(a_cluster(paced("ps:0", waits_s={"done": 4000.0}), paced("worker:0", idle_s=0.5))) == []
+    assert kinds(a_cluster(paced("ps:0", waits_s={"input": 2.0}), paced("worker:0", idle_s=60.0))) == []
+
+
+def test_a_loss_that_grows_without_being_nan_is_told():
+    grown = a_cluster(progress=Progress(80, 1.0, 5e4, Trend(first=2.3, best=1.9, now=4.8e4)))
+    (finding,) = findings(grown)
+    assert finding.kind == Kind.DIVERGING
+    assert finding.words == "The loss grows: about 4.8e+04 at step 80, 2.3 at the beginning, 1.9 at best"
+    for trend in (Trend(2.3, 0.1, 0.5), Trend(2.3, 2.2, 4.7), Trend(-5.0, -9.0, 3.0)):
+        assert kinds(a_cluster(progress=Progress(80, 1.0, 1.0, trend))) == []
+
+
+def test_the_worker_that_the_others_wait_for_is_told_though_all_rates_are_equal():
+    waiting = {"runs_per_s": 2.0, "run_s": 0.49}
+    others = [paced("worker:0", **waiting), paced("worker:2", **waiting)]
+    (finding,) = findings(a_cluster(*others, paced("worker:1", runs_per_s=2.0, run_s=0.1)))
+    assert (finding.kind, finding.task) == (Kind.STRAGGLER, "worker:1")
+    assert "spends 400 ms of each step outside of session.run, they 10 ms" in finding.words
+    (finding,) = findings(a_cluster(*others, paced("worker:1", 0.9, **waiting)))
+    assert (finding.kind, finding.task) == (Kind.STRAGGLER, "worker:1")
+    assert "worker:1 holds the others up: it uses 90 % of a core, they 10 % on average" in finding.words
+    assert kinds(a_cluster(*others, paced("worker:1", 0.9, runs_per_s=3.0, run_s=0.3))) == []
+    assert kinds(a_cluster(*others, paced("worker:1", 0.12, **waiting))) == []
+
+
+def test_checkpoints_that_take_a_good_part_of_the_time_are_told():
+    (finding,) = findings(a_cluster(paced("worker:0", saves=3, save_s=4.0, save_part=0.4)))
+    assert finding.kind == Kind.SLOW_SAVES
+    assert finding.words == "Checkpoints take too long: worker:0 saves for 4.0 s each time, 40 % of its time"
+    assert kinds(a_cluster(paced("worker:0", saves=1, save_s=4.0, save_part=0.4))) == []
+    assert kinds(a_cluster(paced("worker:0", saves=9, save_s=0.2, save_part=0.4))) == []
+
+
+def test_a_task_behind_a_slow_network_is_told_by_its_answers():
+    near = [paced(name, answer_s=0.002) for name in ("ps:0", "worker:0", "worker:1", "worker:2")]
+    (finding,) = findings(a_cluster(*near, paced("ps:1", answer_s=0.21)))
+    assert (finding.kind, finding.task) == (Kind.SLOW_ANSWERS, "ps:1")
+    assert finding.words == "ps:1 answers slowly: 210 ms for the smallest question, the other tasks 2 ms"
+    assert kinds(a_cluster(*near, paced("ps:1", answer_s=0.008))) == []
 
 
 def test_status_says_what_is_wrong_above_the_table():

@@ -86,3 +86,23 @@ def test_a_folder_that_is_not_there_yet_is_waited_for(tmp_path):
     (tmp_path / "later").mkdir()
     append(tmp_path / "later" / "events.out.tfevents.2", record(1.0, 3))
     assert reader.poll().step == 3
+
+
+def test_the_trend_is_that_of_medians_and_one_for_each_tag(tmp_path, events):
+    reader = ProgressReader(tmp_path)
+    losses = [3.0, 2.9, 90.0, 2.8, 2.7, 2.0, 1.9, 1.8, 1.7, 1.6, 40.0, 50.0, 60.0, 70.0, 80.0]
+    for step, loss in enumerate(losses[:-1], 1):
+        append(events, record(float(step), step, **{"eval/loss": 0.5, "loss": loss}))
+    assert reader.poll().trend is None, "not yet enough"
+    append(events, record(15.0, 15, loss=losses[-1]))
+    trend = reader.poll().trend
+    assert (trend.first, trend.now) == pytest.approx((2.9, 60.0))
+    assert trend.best == pytest.approx(1.8)
+
+
+def test_a_loss_that_is_no_number_has_no_trend(tmp_path, events):
+    reader = ProgressReader(tmp_path)
+    for step in range(1, 20):
+        append(events, record(float(step), step, loss=1.0))
+    append(events, record(20.0, 20, loss=float("nan")))
+    assert reader.poll().trend is None

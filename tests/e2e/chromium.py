@@ -75,6 +75,13 @@ class Browser:
     def open(self, address: str) -> None:
         self._call("POST", f"{self._session}/url", {"url": address})
 
+    def tab(self) -> str:
+        """Opens another tab; its handle is for `turn_to`. Pages of other tabs go on."""
+        return str(self._call("POST", f"{self._session}/window/new", {"type": "tab"})["handle"])
+
+    def turn_to(self, tab: str) -> None:
+        self._call("POST", f"{self._session}/window", {"handle": tab})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """The value that a script returns; `arguments` are its `arguments`."""
         return self._call("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})

@@ -14,6 +14,7 @@ from dtf.wire import measures as measuring
 from dtf.wire.measures import CALLERS, NAMES_MAX, OTHERS, RECEIVED, SENT, Measures, measures
 from dtf.wire.step_traces import STEPS_MAX, StepTraces, Wish, step_traces
 from dtf.wire.trace_pace import WAIT_MAX_NS, TracePace
+from tests.waiting import wait_until
 
 
 def test_a_peer_is_named_as_its_task():
@@ -88,6 +89,41 @@ def test_queues_and_variables_are_reported_while_they_are_there():
             values = measures.report()["values"]
             assert values["queue_elements"]["numbers"] == 3
             assert values["variable_bytes"]["weights_of_report"] == 400
+
+
+def test_an_operation_that_waits_for_an_element_is_reported_until_it_has_one():
+    def waits():
+        return measures.report()["values"]["queue_waits_s"]
+
+    with tf.Graph().as_default():
+        queue = tf.FIFOQueue(10, tf.int32, [[]], shared_name="awaited")
+        taken, put = queue.dequeue(), queue.enqueue([7])
+        with tf.Session() as session:
+            found = []
+            taker = threading.Thread(target=lambda: found.append(session.run(taken)))
+            taker.start()
+            wait_until(lambda: "awaited" in waits(), "the wait")
+            assert 0 <= waits()["awaited"] < 60
+            session.run(put)
+            taker.join(60)
+            assert found == [7] and "awaited" not in waits()
+
+
+def test_what_hooks_run_is_no_step_of_the_training():
+    class Curious(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            run_context.session.run("v:0")
+
+        def after_run(self, run_context, run_values):
+            run_context.session.run("v:0")
+
+    with tf.Graph().as_default():
+        value = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        with tf.train.MonitoredSession(hooks=[Curious()]) as session:
+            before = sum(measures.runs.counts)
+            for _ in range(3):
+                session.run(value)
+            assert sum(measures.runs.counts) - before == 3
 
 
 def test_a_saved_checkpoint_and_a_stale_update_are_counted(tmp_path):

@@ -6,6 +6,8 @@ import pytest
 
 import dtf as tf
 from dtf import train
+from dtf.wire.measures import measures
+from dtf.wire.task_notes import notes
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,18 @@ def test_all_runners_of_the_collection_are_started(session):
     assert session.run(dequeue) == 7
     coord.request_stop()
     coord.join(threads)
+
+
+def test_what_a_queue_runner_runs_is_no_step_of_the_training(session):
+    queue = tf.FIFOQueue(50, [tf.int32])
+    train.add_queue_runner(train.QueueRunner(queue, [queue.enqueue(7)]))
+    coord = train.Coordinator()
+    before, noted = measures.runs.counts.copy(), notes.runs
+    threads = train.start_queue_runners(coord=coord)
+    session.run(queue.dequeue())
+    coord.request_stop()
+    coord.join(threads)
+    assert sum(measures.runs.counts) - sum(before) == notes.runs - noted == 1
 
 
 def test_no_session_is_an_error():

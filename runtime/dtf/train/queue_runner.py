@@ -18,6 +18,7 @@ from dtf.build.default_graph import get_default_graph, get_default_session
 from dtf.build.graph import GraphKeys
 from dtf.train.coordinator import Coordinator
 from dtf.wire import errors, forks
+from dtf.wire.measures import this_thread
 
 
 class QueueRunner:
@@ -167,6 +168,7 @@ class QueueRunner:
 
     def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None) -> None:
         counted = True
+        this_thread.is_helper = True
         try:
             enqueue = sess.make_callable(enqueue_op)
             while coord is None or not coord.should_stop():
@@ -200,6 +202,7 @@ class QueueRunner:
             logging.vlog(1, "Ignored exception: %s", error)
 
     def _close_on_stop(self, sess: Any, coord: Coordinator) -> None:
+        this_thread.is_helper = True
         coord.wait_for_stop()
         try:
             sess.run(self._cancel_op)

@@ -22,6 +22,7 @@ from dtf.train.queue_runner import start_queue_runners
 from dtf.train.recovery import LOST, Recovery, RecoveryPolicy, cause
 from dtf.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtf.wire import errors
+from dtf.wire.measures import this_thread
 
 
 class StepContext:
@@ -295,7 +296,8 @@ class HookedSession(WrappedSession):
         feeds: dict[Any, Any] = {}
         asked: dict[SessionRunHook, SessionRunArgs] = {}
         for hook in self._hooks:
-            request = hook.before_run(context)
+            with this_thread.helping():
+                request = hook.before_run(context)
             if request is None:
                 continue
             asked[hook] = request
@@ -317,8 +319,9 @@ class HookedSession(WrappedSession):
                 run_metadata=run_metadata if with_options else None,
             )
         outputs = dict(zip(actual_fetches, values, strict=True))
-        for hook in self._hooks:
-            hook.after_run(context, SessionRunValues(outputs.get(hook), options, run_metadata))
+        with this_thread.helping():
+            for hook in self._hooks:
+                hook.after_run(context, SessionRunValues(outputs.get(hook), options, run_metadata))
         self._should_stop = self._should_stop or context.stop_requested
         return outputs["caller"]
 

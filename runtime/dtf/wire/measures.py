@@ -13,11 +13,12 @@ Additions from two threads at once may lose one of them. A report never shows le
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dtf.wire import forks
@@ -33,6 +34,23 @@ REPORTED_MAX = 200
 
 BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the classes in which times are counted."""
+
+
+class ThisThread(threading.local):
+    """`is_helper`: its runs serve other runs, as those of hooks and of threads that fill queues; they are no steps."""
+
+    is_helper = False
+
+    @contextlib.contextmanager
+    def helping(self) -> Iterator[None]:
+        former, self.is_helper = self.is_helper, True
+        try:
+            yield
+        finally:
+            self.is_helper = former
+
+
+this_thread = ThisThread()
 
 
 class Traffic:
@@ -63,7 +81,7 @@ class Measures:
     """The counts of one process. The lock guards the tables, not the counts in them.
 
     Attributes:
-      runs: the times of the runs of sessions.
+      runs: the times of the runs of sessions, those of hooks and helper threads aside (`this_thread`).
       saves: the times of saved checkpoints.
       saved_at: when the last one was saved, in seconds of the wall clock; 0 before the first.
       stale_updates, stale_sum, stale_max: how many updates a StalenessHook has seen, the sum and the largest of their

@@ -15,7 +15,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -326,6 +326,11 @@ class Queue:
 
         self._wait(self._dequeues, Operation(attempt, done, cancellation, "Dequeue operation was cancelled"))
 
+    @property
+    def longest_dequeue_s(self) -> float | None:
+        """For how many seconds a dequeue has waited here, None where none waits."""
+        return self._dequeues.longest_s
+
     def dequeue_many(
         self, count: int, cancellation: CancellationManager | None, done: Done[Element], allow_fewer: bool = False
     ) -> None:
@@ -524,5 +529,13 @@ def _shapes_text(shapes: Sequence[TensorShape]) -> str:
     return "[" + ", ".join(map(_shape_text, shapes)) + "]"
 
 
+def _waits(queues: Iterable[Queue]) -> Iterator[tuple[str, float]]:
+    for queue in queues:
+        waited_s = queue.longest_dequeue_s
+        if waited_s is not None:
+            yield queue.name, round(waited_s, 1)
+
+
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+measures.ask("queue_waits_s", lambda: _waits(list(_queues)))
 measures.ask("queue_elements", lambda: [(queue.name, len(queue)) for queue in list(_queues)])

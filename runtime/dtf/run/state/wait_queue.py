@@ -6,6 +6,7 @@ Owns `WaitQueue`. Does not know what is waited for: each operation brings an `at
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -24,7 +25,9 @@ class Operation:
     An attempt that did only a part of its work sets `has_moved`, so that the other queues are tried again.
     """
 
-    __slots__ = ("attempt", "cancellation", "cancelled_message", "done", "error", "has_moved", "token", "value")
+    __slots__ = (
+        "attempt", "cancellation", "cancelled_message", "done", "error", "has_moved", "since", "token", "value",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Operation:
         self.cancelled_message = cancelled_message
         self.token: int | None = None
         self.has_moved = False
+        self.since = time.monotonic()
         self.value: Value = ()
         self.error: errors.OpError | None = None
 
@@ -73,6 +77,14 @@ class WaitQueue:
 
     def __len__(self) -> int:
         return len(self._operations)
+
+    @property
+    def longest_s(self) -> float | None:
+        """For how many seconds the first operation has waited, None without one. Needs no lock."""
+        try:
+            return time.monotonic() - self._operations[0].since
+        except IndexError:
+            return None
 
     def join(self, operation: Operation) -> bool:
         """Puts an operation at the end. False, and it is not in the queue, when its step has been cancelled already."""
