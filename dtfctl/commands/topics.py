@@ -71,6 +71,7 @@ That each task finds, besides the environment in which `up` was typed and what t
   CLUSTER_SPEC, JOB_NAME, TASK_INDEX   the same as JSON and words
   CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and the like, where the file says gpus, cpus or threads
   DTF_BIND           the address at which dtf's servers listen, if bind differs from the advertised address
+  DTF_ELASTIC        1 with cluster_spec: elastic: dtf's synchronous replicas follow the workers that exist
   DTF_DURABILITY, DTF_DURABILITY_DIR   with durability: process, that and the folder of a ps in /dev/shm
   DTF_TLS_CA, DTF_TLS_CERT, DTF_TLS_KEY   with security: tls, its private files: dtf then speaks mutual TLS only.
                      A client of yours takes those in runs/<n>/tls: ca.pem, client.pem, client.key

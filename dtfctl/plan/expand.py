@@ -55,6 +55,9 @@ HIDDEN = "(secret)"
 BIND_VARIABLE = "DTF_BIND"
 """Tells dtf's servers to listen elsewhere than at the address that others are told."""
 
+ELASTIC_VARIABLE = "DTF_ELASTIC"
+"""Tells dtf's synchronous replicas that their number follows the workers that exist."""
+
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|(?<!\$)\{([A-Za-z][\w-]*)\}")
 _OPENED = re.compile(r"(?<![\${])\{\s*([A-Za-z][\w-]*)")
 _CLOSED = re.compile(r"(?<![\w{$-])([A-Za-z][\w-]*_[\w-]*)\}(?!\})")
@@ -62,8 +65,8 @@ _NOT_AFTER_NAMES = tuple(":!.,[(=+'\"")
 """What follows a name within braces in JSON, YAML and Python, but not in a placeholder that lacks its brace."""
 
 _UNSET = (
-    "DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, *TLS_VARIABLES,
-    DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE,
+    "DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, ELASTIC_VARIABLE,
+    *TLS_VARIABLES,    DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE,
 )  # fmt: skip
 """Never inherited: they would describe another cluster's task."""
 
@@ -160,6 +163,8 @@ def environment(
     }
     if task.job.has_address and task.bind_host != task.advertised_host:
         result[BIND_VARIABLE] = task.bind_host
+    if settings.cluster_spec in (ELASTIC, SPARSE) and task.job.is_member:
+        result[ELASTIC_VARIABLE] = "1"
     if settings.durability != NONE and task.job.stops_last:
         result[DURABILITY_VARIABLE] = settings.durability  # its host's keeper names the folder
     threads = settings.threads or len(place.cpus)

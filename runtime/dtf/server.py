@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dtf.wire import credentials, errors, forks
-from dtf.wire.cluster import ClusterSpec, make_server_def, parse_target, split_address
+from dtf.wire.cluster import ClusterSpec, is_elastic, make_server_def, parse_target, split_address
 from dtf.wire.device import task_name
 from dtf.wire.durability import PLACES_VARIABLE, parse_places
 from dtf.wire.pb import cluster_pb2, config_pb2, tensorflow_server_pb2
@@ -78,6 +78,7 @@ class Server:
         `durability_places` (DTF_DURABILITY_PLACES) serves, and another one is its backup; this returns when this
         process, at place `durability_place` (DTF_DURABILITY_PLACE), is the one that serves. See runtime/durability.md.
 
+        With DTF_ELASTIC=1 in the environment, the tasks of this server's sessions learn from it which tasks there are.
         Two more things come from the environment: DTF_BIND, a host to listen at instead of the one in the cluster, such
         as 0.0.0.0 or an inner address; and, in DTF_TLS_CA, DTF_TLS_CERT and DTF_TLS_KEY, the files with which the
         server speaks TLS, and only to peers of the same authority (see `wire.credentials`).
@@ -124,6 +125,9 @@ class Server:
         self._places = {task: [each.address for each in listed] for task, listed in places.items()}
         self._peers = Peers(cluster, self._task, self._worker, self._credentials, self._places)
         self._worker.peers = self._peers.worker
+        self._worker.learn_peers = self._peers.learn
+        if is_elastic():
+            self._peers.announced = self._server_def.cluster
         self._worker.collective_leader = settings.experimental.collective_group_leader or default_leader(
             self._peers.names
         )
@@ -449,6 +453,7 @@ class _OneTask:
 
     def __init__(self, worker: Worker) -> None:
         self.own_task = _LOCAL_TASK
+        self.announced: cluster_pb2.ClusterDef | None = None
         self.names: tuple[str, ...] = (_LOCAL_TASK,)
         self._worker = worker
 

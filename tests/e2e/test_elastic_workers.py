@@ -76,3 +76,35 @@ def test_a_job_grows_by_itself_while_its_steps_grow_and_says_why(cluster):
     (cluster.folder / "counted").touch()
     (cluster.folder / "done").touch()
     assert up.wait(60) == 0, cluster.out() + cluster.err()
+
+
+def test_synchronous_workers_join_leave_and_die_and_each_update_counts_once(cluster):
+    cluster.write(FILE.replace("counting_trainer", "synchronous_trainer") + "durability: process\n")
+    up = cluster.start("up", "--attach")
+
+    def reached(worker: int) -> list[int]:
+        return [int(step) for step in re.findall(rf"worker {worker} reached (\d+)", cluster.out())]
+
+    def train_on(*workers: int) -> None:
+        """Waits until each of the workers has made steps that are further than all so far."""
+        last = max((max(reached(worker), default=0) for worker in range(8)), default=0)
+        for worker in workers:
+            wait_until(lambda worker=worker: max(reached(worker), default=0) > last + 20, f"worker:{worker} to train")
+
+    train_on(0, 1)
+    before = pids(cluster)
+    cluster.run("scale", "worker=4")
+    train_on(0, 1, 2, 3)
+    assert {name: pid for name, pid in pids(cluster).items() if name in before} == before
+    for victims in (("worker:2", "ps:0"), ("worker:0",)):
+        for victim in victims:
+            cluster.kill(victim)
+        train_on(0, 1, 2, 3)
+    cluster.run("scale", "worker=2")
+    train_on(0, 1)
+    assert "4 workers take part, 4 gradients make an update" in cluster.out() + cluster.err()
+    assert pids(cluster)["worker:1"] == before["worker:1"]
+    (cluster.folder / "done").touch()
+    assert up.wait(60) == 0, cluster.out() + cluster.err()
+    sums, step = re.search(r"sums \[(.*)\] step (\d+)", cluster.out()).groups()
+    assert sums == f"{int(step)}.0", cluster.out()

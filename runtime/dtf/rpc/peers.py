@@ -13,6 +13,7 @@ from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.credentials import Credentials
 from dtf.wire.device import task_name
+from dtf.wire.pb import cluster_pb2, tensorflow_server_pb2
 
 
 class Peers:
@@ -32,6 +33,7 @@ class Peers:
           places: for tasks that may be at several addresses (see runtime/durability.md, `host`): all of these.
         """
         self.own_task = own_task
+        self.announced: cluster_pb2.ClusterDef | None = None
         self._credentials = credentials
         self._own_worker = own_worker
         self._addresses = {
@@ -61,6 +63,31 @@ class Peers:
                     worker = self._workers[task] = RemoteWorker(connection)
         return worker
 
+    def learn(self, server_def: tensorflow_server_pb2.ServerDef, master: str) -> bool:
+        """Takes over tasks that this one does not know yet from the cluster of a session's master, and the master's own
+        address. Returns whether it is the same cluster: if another address or this task's own name differs, it is not,
+        and nothing is taken over.
+        """
+        told = {
+            task_name(job.name, index): address
+            for job in server_def.cluster.job
+            for index, address in job.tasks.items()
+        }
+        own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
+        with self._lock:
+            known = self._addresses
+            differing = {task for task, address in told.items() if known.get(task, address) != address}
+            if own_task != self.own_task or differing - {master} or (differing and master == self.own_task):
+                return False
+            moved = [self._connections.pop(task, None) for task in differing]
+            for task in differing:
+                self._workers.pop(task, None)
+            self._addresses = {**known, **told}
+        for connection in moved:
+            if connection is not None:
+                connection.close()
+        return True
+
     def _connect(self, address: str, task: str) -> Transport:
         places = self._places.get(task)
         if places is None:
@@ -73,7 +100,7 @@ class Peers:
             return self._addresses[task]
         except KeyError:
             raise errors.InvalidArgumentError.of(
-                f"The cluster has no task {task}; it has {', '.join(self.names)}."
+                f"The cluster has no task {task}; it has {', '.join(self._addresses)}."
             ) from None
 
     def close(self) -> None:

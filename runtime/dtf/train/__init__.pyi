@@ -14,6 +14,7 @@ from dtf.train import checkpoint_management as checkpoint_management
 from dtf.train import checkpoint_utils as checkpoint_utils
 from dtf.train import coordinator as coordinator
 from dtf.train import device_setter as device_setter
+from dtf.train import elastic_replicas as elastic_replicas
 from dtf.train import ftrl as ftrl
 from dtf.train import gradient_descent as gradient_descent
 from dtf.train import graph_io as graph_io

@@ -20,12 +20,16 @@ one token too many costs one stale gradient. A worker that ends in good order re
 A chief that is killed between the gradients and the tokens of an update leaves all others waiting for these. A chief
 that restarts therefore begins anew: it drops the accumulated gradients and gives each other worker a token.
 
+In an elastic job the numbers of gradients and tokens follow the workers that exist (`elastic_replicas`). The chief then
+counts the workers' reports, takes all gradients that are there, and gives a token to each worker that waits.
+
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/train/SyncReplicasOptimizer
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,16 +42,19 @@ from dtf.build.graph import GraphKeys
 from dtf.build.ops import data_flow as data_flow_ops
 from dtf.build.ops import filling as filling_ops
 from dtf.build.ops import ordering
+from dtf.build.ops.array import placeholder_with_default
 from dtf.build.sparse import IndexedSlices
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variable_collections import global_variables, report_uninitialized_variables
 from dtf.build.variables import Variable
 from dtf.train import preemption
+from dtf.train.elastic_replicas import Membership, ReportQueue
 from dtf.train.optimizer import Optimizer
 from dtf.train.queue_runner import QueueRunner
 from dtf.train.same_graph import GradientsOfChief
 from dtf.train.session_run_hook import SessionRunHook
 from dtf.wire import errors
+from dtf.wire.cluster import is_elastic
 
 __all__ = ["SyncReplicasOptimizer"]
 
@@ -92,6 +99,10 @@ class SyncReplicasOptimizer(Optimizer):
           variables_to_average: its variables; all trainable ones by default.
           use_locking: not used; the accumulators lock themselves.
           name: the scope of the accumulators.
+
+        In an elastic job (`cluster_spec: elastic` of dtfctl, or DTF_ELASTIC=1 in the environment of all its tasks) the
+        two numbers are those of the start. They follow the workers that join and leave: as many backups remain, or as
+        many gradients of each worker.
         """
         super().__init__(use_locking, name)
         self._opt = opt
@@ -105,6 +116,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._chief_queue_runner: QueueRunner | None = None
         self._gradients: list[str] = []
         self._accumulators: list[tuple[Any, str]] = []
+        self._reports: ReportQueue | None = None
         logging.info(
             "SyncReplicas: %d gradients make an update, %d workers compute them",
             replicas_to_aggregate,
@@ -140,7 +152,8 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step = global_step
         token_type = global_step.dtype.base_dtype
         # An op without a variable's type remains on the worker where a device setter sends variables to the ps.
-        with colocate_with(ordering.no_op()):
+        anchor = ordering.no_op()
+        with colocate_with(anchor):
             local_step = Variable(
                 0,
                 trainable=False,
@@ -150,9 +163,17 @@ class SyncReplicasOptimizer(Optimizer):
                 name="sync_rep_local_step",
             )
             self.local_step_init_op = local_step.assign(convert_to_tensor(global_step)).op
+        if is_elastic():
+            self._reports = ReportQueue(global_step.device, anchor, local_step)
+            self.local_step_init_op = ordering.group(self.local_step_init_op, self._reports.init_op)
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
 
         accumulators, hand_in, means = [], [], []
+        required: Any = self._replicas_to_aggregate
+        tokens: Any = self._tokens_per_step
+        if self._reports is not None:
+            required, tokens = (placeholder_with_default(count, []) for count in (required, tokens))
+            self._required, self._token_count = required, tokens
         with name_scope(None, self._name) as scope:
             for grad, variable in pairs:
                 if grad is None:
@@ -164,17 +185,22 @@ class SyncReplicasOptimizer(Optimizer):
                     accumulator = _accumulator(grad, variable)
                     accumulators.append((accumulator, variable.device))
                     hand_in.append(_hand_in(accumulator, grad, local_step))
-                    means.append((_take(accumulator, self._replicas_to_aggregate), variable))
+                    means.append((_take(accumulator, required), variable))
         with device(global_step.device):
             update = self._opt.apply_gradients(means, global_step, name)
             self._token_queue = data_flow_ops.FIFOQueue(
                 -1, [token_type], shapes=[[]], name="sync_token_q", shared_name="sync_token_q"
             )
+            if self._reports is not None:
+                hand_in = [self._reports.report_hand_in(hand_in)]
             with control_dependencies(hand_in):
                 token = self._token_queue.dequeue()
-        train_op = local_step.assign(token)
+        with control_dependencies([] if self._reports is None else [self._reports.note_token(token)]):
+            train_op = local_step.assign(token)
         with device(global_step.device), control_dependencies([update]):
-            finish = self._token_queue.enqueue_many(self._tokens(self._tokens_per_step))
+            given = self._tokens(tokens)
+            finish = self._token_queue.enqueue_many(given)
+            self._step_of_update = given[0]
         if self._variable_averages is not None:
             with device(global_step.device), control_dependencies([finish]):
                 finish = self._variable_averages.apply(self._variables_to_average)
@@ -216,6 +242,8 @@ class SyncReplicasOptimizer(Optimizer):
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
         """The hook for a worker's session. num_tokens: of the chief, see `get_init_tokens_op`."""
+        if self._reports is not None:
+            return _ElasticHook(self, self._reports, is_chief)
         return _SyncReplicasOptimizerHook(self, is_chief, num_tokens)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
@@ -237,7 +265,7 @@ class SyncReplicasOptimizer(Optimizer):
         with device(self._global_step.device):
             return self._token_queue.enqueue_many(self._tokens(count))
 
-    def _tokens(self, count: int) -> Tensor:
+    def _tokens(self, count: int | Tensor) -> Tensor:
         """`count` times the global step, read after what it depends on."""
         step = self._global_step  # a variable, or the reference tensor of one
         return filling_ops.fill([count], step if isinstance(step, Tensor) else step.read_value())
@@ -279,10 +307,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             self._give_back_op = self._optimizer._add_tokens_op(1)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        missing = session.run(self._optimizer.ready_for_local_init_op)
-        if np.size(missing):
-            names = ", ".join(name.decode() for name in np.ravel(missing))
-            raise RuntimeError(f"Local steps cannot be set: variables not initialized: {names}")
+        _check_ready(session, self._optimizer)
         if not self._is_chief:
             session.run(self._init_op)
             self._gradients.compare(session, coord.wait_for_stop)
@@ -299,8 +324,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             coord.request_stop()
             return
         threading.Thread(
-            target=_make_updates,
-            args=(session, coord, self._runner.enqueue_ops[0]),
+            target=_guarded,
+            args=(_make_updates, session, coord, self._runner.enqueue_ops[0]),
             name="SyncReplicas-updates",
             daemon=True,
         ).start()
@@ -312,6 +337,98 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             session.run(self._runner.close_op if self._is_chief else self._give_back_op)
         except errors.OpError as error:  # the queue is closed already, or its task has ended
             logging.vlog(1, "Ignored exception: %s", error)
+
+
+class _ElasticHook(SessionRunHook):
+    """Makes a worker a member of an elastic job for the time of its session; the chief's makes the updates too.
+
+    The first tokens that programs ask for are not given: each member gets one when it has handed in a gradient.
+    """
+
+    def __init__(self, optimizer: SyncReplicasOptimizer, reports: ReportQueue, is_chief: bool) -> None:
+        self._optimizer = optimizer
+        self._reports = reports
+        self._is_chief = is_chief
+
+    def begin(self) -> None:
+        optimizer = self._optimizer
+        self._runner = optimizer.get_chief_queue_runner()
+        self._gradients = optimizer._gradients_of_chief()
+        self._init_op = optimizer.local_step_init_op
+        self._reports.make_worker_ops()
+        with device(optimizer._global_step.device):
+            self._is_over = optimizer._token_queue.is_closed()
+            self._give_op = optimizer._token_queue.enqueue_many(optimizer._tokens(optimizer._token_count))
+        if self._is_chief:
+            self._init_op = ordering.group(self._init_op, optimizer.chief_init_op, self._gradients.tell_op)
+            self._reports.make_chief_ops()
+            self._begin_anew = _BeginAnew(optimizer, 1)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        _check_ready(session, self._optimizer)
+        if session.run(self._is_over):
+            logging.info("The training is over: an earlier chief process has closed the queue of tokens.")
+            coord.request_stop()
+            return
+        # A chief that died within an update has taken some gradients of it: the members compute all of them again.
+        are_whole = not self._is_chief or self._begin_anew.are_whole(session)
+        if not are_whole:
+            self._begin_anew.forget_gradients(session)
+        session.run(self._init_op)
+        if not self._is_chief:
+            self._gradients.compare(session, coord.wait_for_stop)
+        self._reports.join(session)
+        self._reports.keep_reporting(session, coord)
+        if self._is_chief:
+            threading.Thread(
+                target=_guarded,
+                args=(self._make_updates, session, coord, are_whole),
+                name="SyncReplicas-updates",
+                daemon=True,
+            ).start()
+
+    def end(self, session: Any) -> None:
+        if self._is_chief and preemption.has_arrived():
+            return
+        try:
+            if self._is_chief:
+                session.run(self._runner.close_op)
+                self._reports.close(session)
+            else:
+                self._reports.leave(session)
+        except errors.OpError as error:  # the queue is closed already, or its task has ended
+            logging.vlog(1, "Ignored exception: %s", error)
+
+    def _make_updates(self, session: Any, coord: Any, trusts: bool) -> None:
+        optimizer = self._optimizer
+        step = int(session.run(optimizer._global_step))
+        aggregate, total = optimizer._replicas_to_aggregate, optimizer._total_num_replicas
+        membership = Membership(aggregate, total, step, time.monotonic(), trusts)
+        update = optimizer._chief_queue_runner.enqueue_ops[0]  # type: ignore[union-attr]
+        count = 0
+        while not coord.should_stop():
+            try:
+                reports = self._reports.reports(session, count)
+            except (errors.OutOfRangeError, errors.CancelledError):  # closed: the training is over
+                return
+            before, now = membership.members, time.monotonic()
+            for report in reports:
+                membership.hear(report, now)
+            membership.lose(now)
+            if membership.members != before:
+                logging.info(
+                    "SyncReplicas: %d workers take part, %d gradients make an update",
+                    len(membership.members),
+                    membership.required(now),
+                )
+            if membership.is_due(now):
+                feed = {optimizer._required: 1, optimizer._token_count: max(1, membership.waiting())}
+                step = int(session.run([optimizer._step_of_update, update], feed)[0])
+                membership.updated(step, time.monotonic())
+            tokens = membership.tokens_due(now)
+            if tokens:
+                session.run(self._give_op, {optimizer._token_count: tokens})
+            count = membership.missing(now)
 
 
 class _BeginAnew:
@@ -327,20 +444,37 @@ class _BeginAnew:
             self._takes.append(taken.values.op if isinstance(taken, IndexedSlices) else taken.op)
         self.tokens_op = optimizer._add_tokens_op(others)
 
+    def are_whole(self, session: Any) -> bool:
+        """Whether each variable has as many gradients: no update was interrupted while it took them."""
+        return len(set(session.run(self._counts))) <= 1
+
     def forget_gradients(self, session: Any) -> None:
         counts = session.run(self._counts)
         session.run([take for count, take in zip(counts, self._takes, strict=True) if count])
 
 
 def _make_updates(session: Any, coord: Any, update_op: Operation) -> None:
-    """Makes one update after the other until the session ends; other errors reach the session's next run."""
+    """Makes one update after the other until the session ends."""
+    update = session.make_callable(update_op)
+    while not coord.should_stop():
+        update()
+
+
+def _guarded(make_updates: Any, session: Any, coord: Any, *arguments: Any) -> None:
+    """Runs what makes updates; its errors reach the session's next run."""
     try:
-        update = session.make_callable(update_op)
-        while not coord.should_stop():
-            update()
+        make_updates(session, coord, *arguments)
     except Exception as error:
         if not coord.should_stop():
             coord.request_stop(error)
+
+
+def _check_ready(session: Any, optimizer: SyncReplicasOptimizer) -> None:
+    """Raises RuntimeError while variables that the local steps need are not initialized."""
+    missing = session.run(optimizer.ready_for_local_init_op)
+    if np.size(missing):
+        names = ", ".join(name.decode() for name in np.ravel(missing))
+        raise RuntimeError(f"Local steps cannot be set: variables not initialized: {names}")
 
 
 def _accumulator(grad: Any, variable: Any) -> Any:
@@ -349,9 +483,7 @@ def _accumulator(grad: Any, variable: Any) -> Any:
         # TensorFlow fixes the scalar's shape; rows are not checked.
         return data_flow_ops.SparseConditionalAccumulator(grad.dtype, shape=[], shared_name=shared_name)
     if isinstance(grad, Tensor):
-        return data_flow_ops.ConditionalAccumulator(
-            grad.dtype, shape=variable.get_shape(), shared_name=shared_name
-        )
+        return data_flow_ops.ConditionalAccumulator(grad.dtype, shape=variable.get_shape(), shared_name=shared_name)
     raise ValueError(f"The gradient of {variable.name} is neither a Tensor nor IndexedSlices: {grad!r}")
 
 

@@ -7,6 +7,7 @@ The words only: nothing here opens a connection (rpc) or starts a server (server
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,14 @@ _NOT_A_CLUSTER = (
     "`cluster` must be a dictionary mapping one or more job names to lists of network addresses, "
     "or a `ClusterDef` protocol buffer"
 )
+
+
+ELASTIC_VARIABLE = "DTF_ELASTIC"
+
+
+def is_elastic() -> bool:
+    """Whether the environment says that tasks of this cluster come and go, so that some do not know all others."""
+    return os.environ.get(ELASTIC_VARIABLE, "") not in ("", "0")
 
 
 class ClusterSpec:

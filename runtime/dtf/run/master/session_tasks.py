@@ -20,7 +20,7 @@ from dtf.run.worker.worker_session import devices_of_session
 from dtf.wire import errors
 from dtf.wire.device import DeviceSpec, task_of
 from dtf.wire.durability import KeptState, kept_state
-from dtf.wire.pb import config_pb2, tensorflow_server_pb2
+from dtf.wire.pb import cluster_pb2, config_pb2, tensorflow_server_pb2
 
 LIST_DEVICES_TIMEOUT_S = 10.0
 _LEAVE_TIMEOUT_S = 3.0
@@ -39,6 +39,9 @@ class Tasks(Protocol):
 
     names: tuple[str, ...]
     """All tasks of the cluster in its order, the own one among them."""
+
+    announced: cluster_pb2.ClusterDef | None
+    """The cluster as the tasks of each session are to know it, where they may know less of it; else None."""
 
     def worker(self, task: str) -> Worker:
         """The Worker of a task; the same object at every call. Contacts nobody."""
@@ -101,7 +104,7 @@ class SessionTasks:
         self._check_lineage(task, devices)
         worker.create_worker_session(
             self._handle,
-            self._server_def(task),
+            self._server_def(task, self._cluster or self._tasks.announced),
             self._isolate,
             self.own_task,
             self._own_incarnation(),
@@ -217,15 +220,15 @@ class SessionTasks:
             devices = ask(worker.get_status, f"{task} at {self.address(task)}", timeout_s, self._stopped)
         except errors.CancelledError as error:
             raise self._why_stopped or error from None
-        return list(devices_of_session(devices, self._server_def(task)))
+        return list(devices_of_session(devices, self._server_def(task, self._cluster)))
 
-    def _server_def(self, task: str) -> tensorflow_server_pb2.ServerDef:
-        """What a task is to be told of the session's own cluster; nothing if it has the server's."""
-        if self._cluster is None:
+    def _server_def(self, task: str, cluster: cluster_pb2.ClusterDef | None) -> tensorflow_server_pb2.ServerDef:
+        """The cluster as a task is to know it, and the task's name in it; nothing if it has the server's."""
+        if cluster is None:
             return tensorflow_server_pb2.ServerDef()
         name = DeviceSpec.from_string(task)
         return tensorflow_server_pb2.ServerDef(
-            cluster=self._cluster, job_name=name.job, task_index=name.task, protocol="grpc"
+            cluster=cluster, job_name=name.job, task_index=name.task, protocol="grpc"
         )
 
     def _own_incarnation(self) -> int:

@@ -96,6 +96,8 @@ class LocalWorker:
         self._records = StepRecords() if durable is None else durable.steps
         self.rendezvous = Rendezvous()
         self._peers_of_cluster = peers_of_cluster
+        self.learn_peers: Callable[[tensorflow_server_pb2.ServerDef, str], bool] = lambda *_: False
+        """Whether a session's cluster is this task's; the server sets it, and takes over tasks that it did not know."""
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
         self.collective_leader = self.task
@@ -186,7 +188,8 @@ class LocalWorker:
             limits.SESSIONS.check(len(self._sessions) + 1, f"{self.task} cannot join another session: their number")
         cluster = None
         if server_def is not None and server_def.cluster.job and self._peers_of_cluster is not None:
-            cluster = self._peers_of_cluster(server_def)
+            is_own = not isolate and self.learn_peers(server_def, master_task)
+            cluster = None if is_own else self._peers_of_cluster(server_def)
         devices = devices_of_session(self.devices, server_def)
         resources = ResourceManager() if isolate else self.resources
         state = None
