@@ -255,6 +255,78 @@ def test_an_unknown_scheme_must_be_refused_by_its_name(name, tmp_path, monkeypat
     assert [path.name for path in tmp_path.iterdir()] == ["a"], "no folder is made of a URL"
 
 
+class Deaf:
+    """A store that cannot be reached, whose library has errors of its own."""
+
+    protocol = "deaf1"
+
+    def __getattr__(self, name):
+        def ask(*arguments, **options):
+            raise RuntimeError("nothing listens there")
+
+        return ask
+
+    def _strip_protocol(self, path):
+        return path
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "Rename"])  # which asks no store
+def test_a_store_that_gives_no_answer_must_be_an_error_and_not_an_empty_store(name, tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("a")
+    found = fsspec_files.FsspecFiles(Deaf())
+    monkeypatch.setattr(filesystems, "file_system", lambda scheme: found)
+    with pytest.raises((errors.UnavailableError, errors.UnknownError), match="RuntimeError: nothing listens there"):
+        REFUSED[name]()
+
+
+def test_a_stored_file_must_be_uploaded_when_it_has_grown_and_at_its_end():
+    uploads = []
+    with fsspec_files.StoredFile(lambda file: uploads.append(file.read()), b"old ") as file:
+        file.flush()
+        file.write(b"x" * 100)
+        file.flush()
+        file.write(b"y")
+        file.flush()  # so little waits for the next upload
+        assert uploads == [b"old ", b"old " + b"x" * 100]
+    assert uploads[2:] == [b"old " + b"x" * 100 + b"y"]
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """The URL of a bucket of a server on this machine that speaks S3's protocol."""
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    moto = pytest.importorskip("moto.server", reason="moto, a server that speaks S3's protocol, is not installed")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_MAX_ATTEMPTS": "1", "NO_PROXY": "127.0.0.1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    fsspec_files.file_system.cache_clear()
+    tf.gfile.MakeDirs("s3://training")
+    yield "s3://training"
+    fsspec_files.file_system.cache_clear()
+    server.stop()
+
+
+@pytest.mark.filterwarnings("ignore")  # those libraries use what Python has deprecated
+def test_a_bucket_must_hold_all_kinds_of_files(bucket):
+    works_in(f"{bucket}/x")
+    tf.gfile.MakeDirs(f"{bucket}/a/b")
+    with pytest.raises(errors.AlreadyExistsError):
+        tf.gfile.MkDir(f"{bucket}/a/b")
+    tf.gfile.Rename(f"{bucket}/a", f"{bucket}/c")
+    assert [(top, below) for top, below, _ in tf.gfile.Walk(f"{bucket}/c")] == [
+        (f"{bucket}/c", ["b"]), (f"{bucket}/c/b", [])
+    ]  # fmt: skip
+    tf.gfile.DeleteRecursively(bucket + "/c")
+    assert tf.gfile.ListDirectory(bucket) == ["x"]
+
+
 def test_questions_that_tensorflow_answers_must_be_answered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert tf.gfile.IsDirectory(UNKNOWN) is False

@@ -74,7 +74,11 @@ def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None
         state = text_format.Parse(text, checkpoint_state_pb2.CheckpointState())
     except FileNotFoundError:
         return None
+    except errors.UnavailableError:
+        raise
     except (OSError, UnicodeDecodeError, text_format.ParseError, errors.OpError) as error:
+        if isinstance(error, OSError):
+            filesystems.check_answered(path, error)
         logging.warning("%s: %s; checkpoint ignored", path, error)
         return None
     if not state.model_checkpoint_path:

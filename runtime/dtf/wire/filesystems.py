@@ -32,9 +32,9 @@ from dtf.wire.file_system import FileSystem, Status
 from dtf.wire.fsspec_files import advice, file_system
 
 __all__ = [
-    "FileSystem", "LocalFiles", "Status", "copyfile", "dirname", "exists", "getmtime", "getsize", "glob", "is_device",
-    "isdir", "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "read_pieces", "read_regular", "remove",
-    "replace", "rmdir", "rmtree", "scheme_of", "stat", "sync", "walk",
+    "FileSystem", "LocalFiles", "Status", "check_answered", "copyfile", "dirname", "exists", "getmtime", "getsize",
+    "glob", "is_device", "isdir", "isfile", "listdir", "makedirs", "mkdir", "open", "read_array", "read_pieces",
+    "read_regular", "remove", "replace", "rmdir", "rmtree", "scheme_of", "stat", "sync", "walk",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -76,6 +76,7 @@ class LocalFiles:
 
 
 _LOCAL = LocalFiles()
+_ANSWERS = (FileNotFoundError, NotADirectoryError, PermissionError)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9.]*)://")
 _OF_HOST = re.compile(r"file://[^/]*", re.IGNORECASE)
 
@@ -136,28 +137,43 @@ def stat(path: Path) -> Status:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or folder."""
-    try:
-        stat(path)
-    except (OSError, ValueError):
-        return False
-    return True
+    """Whether there is a file or folder. Raises UnavailableError: see `_status_if_there`."""
+    return _status_if_there(path) is not None
 
 
 def isdir(path: Path) -> bool:
-    """Whether there is a folder."""
-    try:
-        return stat(path).is_folder
-    except (OSError, ValueError):
-        return False
+    """Whether there is a folder. Raises UnavailableError: see `_status_if_there`."""
+    found = _status_if_there(path)
+    return found is not None and found.is_folder
 
 
 def isfile(path: Path) -> bool:
-    """Whether there is a file."""
+    """Whether there is a file. Raises UnavailableError: see `_status_if_there`."""
+    found = _status_if_there(path)
+    return found is not None and not found.is_folder
+
+
+def _status_if_there(path: Path) -> Status | None:
+    """What there is; None without it.
+
+    Raises:
+      UnavailableError: a remote store gives no answer. A trainer that took this for "no checkpoint" would begin anew,
+        over the checkpoints that it has.
+    """
     try:
-        return not stat(path).is_folder
-    except (OSError, ValueError):
-        return False
+        return stat(path)
+    except OSError as error:
+        check_answered(path, error)
+    except ValueError:
+        pass
+    return None
+
+
+def check_answered(path: Path, error: OSError) -> None:
+    """Raises UnavailableError for an error that does not say whether a remote file is there."""
+    if scheme_of(path) not in ("", "file") and not isinstance(error, _ANSWERS):
+        why = error.strerror or str(error)
+        raise errors.UnavailableError.of(f"{os.fsdecode(path)}: the store gives no answer: {why}") from error
 
 
 def getsize(path: Path) -> int:
@@ -177,13 +193,21 @@ def listdir(path: Path) -> list[str]:
 
 
 def glob(pattern: Path) -> list[str]:
-    """The paths that match a pattern, with its scheme, in no order."""
+    """The paths that match a pattern, with its scheme, in no order.
+
+    Raises:
+      UnavailableError: a remote store gives no answer.
+    """
     pattern = os.fsdecode(pattern)
     if "\0" in pattern:
         return []
     system, inner = _system(pattern)
     before = pattern[: -len(inner)] if inner and system is _LOCAL else ""
-    return [before + path for path in system.matching(inner)]
+    try:
+        return [before + path for path in system.matching(inner)]
+    except OSError as error:
+        check_answered(pattern, error)
+        return []
 
 
 def walk(top: Path, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
