@@ -2,6 +2,10 @@
 
 Owns which place calls go to: the last one that answered GetStatus as the primary. A place that cannot be reached, or
 whose state is older than one that was seen, is left for the next one. Nothing is sent twice.
+
+A lost host closes no connection, and a primary that is cut off does not know it. So a thread asks the place once a
+second. When it does not answer and another place is the primary of a later term, the connection is closed, and the
+calls that wait there fail.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ __all__ = ["RoamingConnection"]
 _STATUS_METHOD = f"/{WORKER_SERVICE}/GetStatus"
 _STATUS_TIMEOUT_S = 2.0
 _KNOCK_S = 0.3
+_WATCH_PERIOD_S = 1.0
+_WATCH_TIMEOUT_S = 1.0
 
 
 class RoamingConnection:
@@ -45,6 +51,8 @@ class RoamingConnection:
         self._connections: dict[int, Transport] = {0: self._current}
         self._is_suspect = True
         self._seen: KeptState | None = None
+        self._closed = threading.Event()
+        self._is_watched = False
         self.is_closed = False
 
     @property
@@ -133,6 +141,7 @@ class RoamingConnection:
         """Ends the connection."""
         with self._lock:
             self.is_closed = True
+            self._closed.set()
             connections = list(self._connections.values())
         for each in connections:
             each.close()
@@ -180,14 +189,74 @@ class RoamingConnection:
             ) from None
 
     def _check(self, current: Transport, response: Buffer) -> None:
-        status = messages.parse(worker_pb2.GetStatusResponse, response)
-        state = kept_state(each.physical_device_desc for each in status.device_attributes)
+        state = _state_in(response)
         if state is None:
             return
         seen = self._seen
         if seen is not None and state != seen and seen.follows(state):
             raise errors.UnavailableError.of(f"{current.where} has an older state than another place has shown")
         self._seen = state
+        if state.terms and not self._is_watched:
+            with self._lock:
+                if self._is_watched or self.is_closed:
+                    return
+                self._is_watched = True
+            threading.Thread(target=self._watch, name="dtf-roaming", daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(_WATCH_PERIOD_S):
+            current = self._current
+            answered = threading.Event()
+            failed: list[errors.OpError] = []
+
+            def done(
+                response: Buffer = b"",
+                error: errors.OpError | None = None,
+                answered: threading.Event = answered,
+                failed: list[errors.OpError] = failed,
+            ) -> None:
+                if error is not None:
+                    failed.append(error)
+                answered.set()
+
+            cancel = current.call_async(_STATUS_METHOD, b"", done)
+            if answered.wait(_WATCH_TIMEOUT_S) and not failed:
+                continue
+            cancel()
+            self._leave_for_later(current)
+
+    def _leave_for_later(self, former: Transport) -> None:
+        """Closes the connection to a silent place if another one is the primary of a later term."""
+        for place, address in enumerate(self._addresses):
+            if self.is_closed or former is not self._current:
+                return
+            if address == former.address:
+                continue
+            found = connect(address, self._name, self._credentials)
+            try:
+                self._knock(address)
+                response = found.call(_STATUS_METHOD, b"", _WATCH_TIMEOUT_S)
+                state = _state_in(response)
+            except errors.OpError:
+                found.close()
+                continue
+            seen = self._seen
+            if state is None or seen is None or state == seen or not state.follows(seen):
+                found.close()
+                continue
+            with self._lock:
+                if self.is_closed or former is not self._current:
+                    found.close()
+                    return
+                older = self._connections.get(place)
+                self._connections[place] = self._current = found
+                self._place, self._is_suspect = place, False
+                self._seen = state
+            _logger.warning("%s does not answer; %s is the primary now", former.where, found.where)
+            former.close()
+            if older is not None:
+                older.close()
+            return
 
     def _move_on(self, former: Transport) -> None:
         with self._lock:
@@ -195,12 +264,18 @@ class RoamingConnection:
                 return
             self._place = (self._place + 1) % len(self._addresses)
             found = self._connections.get(self._place)
-            if found is None:
+            if found is None or found.is_closed:
                 found = connect(self._addresses[self._place], self._name, self._credentials)
                 self._connections[self._place] = found
             self._current = found  # the former one stays: its place may go on, with the sessions that it has
             self._is_suspect = True
         _logger.debug("%s: the next place is %s", self._name, self._current.address)
+
+
+def _state_in(response: Buffer) -> KeptState | None:
+    """The state that a GetStatusResponse tells of."""
+    status = messages.parse(worker_pb2.GetStatusResponse, response)
+    return kept_state(each.physical_device_desc for each in status.device_attributes)
 
 
 class _Started:
