@@ -26,7 +26,7 @@ from dtf.run.master.endpoint_names import EndpointNames
 from dtf.run.master.partial_run import PartialRun
 from dtf.run.master.registered_partition import RegisteredPartition
 from dtf.run.master.session_tasks import LIST_DEVICES_TIMEOUT_S, SessionTasks, Tasks
-from dtf.run.passes import Nodes
+from dtf.run.passes import Nodes, mixed_precision, parse_tensor_name
 from dtf.run.passes.optimize import optimize
 from dtf.run.passes.partition import Partition, partition
 from dtf.run.passes.place import Request, choose_task, place, unplaceable
@@ -322,6 +322,9 @@ class MasterSession:
         self.graph.assign(placed)
         if self._config.log_device_placement:
             self._log_placement(placed, [device for there in devices.values() for device in there])
+        if mixed_precision.is_wanted(self._config.graph_options):
+            kept = {parse_tensor_name(text)[0] for text in (*feeds, *fetches, *targets)}
+            placed = mixed_precision.in_mixed_precision(placed, kept)
         parts = partition(
             optimize(placed, self._config.graph_options), devices, client_device, self._edge_numbers
         )
