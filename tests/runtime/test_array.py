@@ -103,7 +103,7 @@ def test_small_zeros_are_constants_and_large_ones_are_filled():
         (lambda: tf.squeeze(tf.zeros([2, 3]), [0]), r"Can not squeeze dim\[0\], expected a dimension of 1, got 2"),
         (lambda: tf.transpose(tf.zeros([2, 3]), [0, 0]), "is not a permutation"),
         (lambda: tf.split(tf.zeros([5]), 2), "evenly divisible by 2 but is 5"),
-        (lambda: tf.unstack(tf.placeholder(tf.float32)), "Cannot infer argument `num`"),
+        (lambda: tf.unstack(tf.placeholder(tf.float32)), "Cannot infer num from shape"),
         (lambda: tf.expand_dims(tf.zeros([2]), 3), "dim 3 not in the interval"),
         (lambda: tf.where([True], [1.0]), "must both be non-None or both be None"),
     ],

@@ -128,3 +128,50 @@ def test_a_conversion_function_must_give_the_dtype_that_is_wanted():
     tf.register_tensor_conversion_function(Value, lambda *_, **__: tf.constant(1.0))
     with pytest.raises(RuntimeError, match="returned incompatible dtype: requested = int32, actual = float32"):
         tf.convert_to_tensor(Value(), tf.int32)
+
+
+def test_control_flow_contexts_survive_their_messages(graph):
+    from dtf.as_tensorflow.historic import control_flow_contexts, control_flow_util
+
+    p, x = tf.placeholder(tf.bool, []), tf.constant(1)
+    tf.while_loop(lambda i: i < 9, lambda i: tf.cond(p, lambda: i + x, lambda: i + 2), [x])
+    found = {op._get_control_flow_context() for op in graph.get_operations()} - {None}
+    assert len(found) == 3
+    for context in found:
+        assert type(context).from_proto(context.to_proto()).to_proto() == context.to_proto()
+        assert isinstance(context, control_flow_contexts.ControlFlowContext)
+        assert context.IsWhileContext() != context.IsCondContext()
+        assert context.GetWhileContext().outer_context is None
+
+    class Compiled(control_flow_contexts.XLAControlFlowContext):
+        pass
+
+    compiled = Compiled()
+    compiled.Enter()
+    inside = tf.constant(1)
+    compiled.Exit()
+    assert control_flow_util.IsInXLAContext(inside.op) and not control_flow_util.IsInXLAContext(tf.constant(1).op)
+
+
+def test_an_initial_value_that_comes_out_of_a_loop_is_not_guarded():
+    from dtf.as_tensorflow.historic import variable_creators
+
+    value = tf.while_loop(lambda i: i < 9, lambda i: i + 1, [tf.Variable(1).initialized_value()])
+    assert variable_creators.guarded("name", value) is value
+
+
+def test_a_creator_of_variables_may_call_the_default_one():
+    from dtf.as_tensorflow.historic import variable_creators
+
+    def creator(next_creator, **kwargs):
+        return variable_creators.default_variable_creator(None, **{**kwargs, "name": "mine"})
+
+    with tf.variable_creator_scope(creator):
+        assert tf.Variable(1).name == "mine:0"
+
+
+def test_slices_of_tensors_refuse_to_be_assigned():
+    with pytest.raises(ValueError, match="Sliced assignment is only supported for variables"):
+        tf.constant([1.0])[0].assign(2.0)
+    with pytest.raises(TypeError, match="valid indices, got 'x'"):
+        tf.constant([1.0])[0:"x"]

@@ -226,7 +226,7 @@ def test_a_state_that_is_saved_goes_on_in_the_next_step():
     np.testing.assert_array_equal(kept, found[1])
     with pytest.raises(ValueError, match="which is a structure"):
         tf.nn.static_state_saving_rnn(cell, steps, saver, "c")
-    with pytest.raises(ValueError, match="has 1 names, but the cell has 2 states"):
+    with pytest.raises(ValueError, match="state_name. != #elems.cell.state_size.: 1 vs. 2"):
         tf.nn.static_state_saving_rnn(cell, steps, saver, ("c",))
 
 

@@ -247,7 +247,7 @@ class variance_scaling_initializer(Initializer):
 
     def __post_init__(self) -> None:
         if self.scale <= 0.0:
-            raise ValueError(f"`scale` must be positive float, not {self.scale}.")
+            raise ValueError(f"`scale` must be positive float. Received: {self.scale}")
         if self.mode not in ("fan_in", "fan_out", "fan_avg"):
             raise ValueError(f"Invalid `mode` argument: {self.mode}")
         if self.distribution.lower() not in ("normal", "uniform", "truncated_normal", "untruncated_normal"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dtf.build.blocks import Block
     from dtf.build.tensor import Operation, Tensor
 
-__all__ = ["GraphNames", "OperationNames", "TensorNames"]
+__all__ = ["GraphNames", "LibraryFunction", "OperationNames", "TensorNames", "VariableNames", "VariableReference"]
 
 
 class OperationNames:
@@ -317,3 +317,100 @@ class GraphNames:
     def _add_new_tf_operations(self, compute_devices: bool = True) -> list[Operation]:
         """Adds the operations of `_create_c_op` that wait."""
         return [self._create_op_from_tf_operation(op, compute_devices) for op in list(self._waiting_ops)]
+
+
+class VariableNames:
+    """The names of `Variable`."""
+
+    if TYPE_CHECKING:
+        _initializer: Operation
+        _snapshot: Tensor
+        _is_cached: bool
+
+        @property
+        def name(self) -> str: ...
+
+        @property
+        def handle(self) -> Tensor: ...
+
+        @property
+        def initializer(self) -> Operation: ...
+
+        def _ref(self) -> Tensor: ...
+        def _as_graph_element(self) -> Tensor: ...
+        def read_value(self) -> Tensor: ...
+        def value(self) -> Tensor: ...
+
+    @property
+    def _variable(self) -> Tensor:
+        return self._ref()
+
+    @property
+    def _handle(self) -> Tensor:
+        return self.handle
+
+    @property
+    def _handle_name(self) -> str:
+        return self.name
+
+    @property
+    def _unique_id(self) -> str:
+        return f"{self.name.partition(':')[0]}_{id(self)}"
+
+    @property
+    def _graph_element(self) -> Tensor:
+        return self._as_graph_element()
+
+    @property
+    def _initializer_op(self) -> Operation:
+        return self._initializer
+
+    @property
+    def create(self) -> Operation:
+        """The operation that initializes the variable."""
+        return self._initializer
+
+    @property
+    def _in_graph_mode(self) -> bool:
+        return True
+
+    @property
+    def _cached_value(self) -> Tensor | None:
+        return self._snapshot if self._is_cached else None
+
+    @property
+    def _caching_device(self) -> str | None:
+        return self._snapshot.device if self._is_cached else None
+
+    def _read_variable_op(self) -> Tensor:
+        return self.read_value()
+
+    def _AsTensor(self) -> Tensor:  # noqa: N802
+        return self.value()
+
+    def experimental_ref(self) -> VariableReference:
+        """A hashable object that stands for the variable."""
+        return VariableReference(self)
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
+        return {"VARIABLE_VALUE": self}
+
+
+class VariableReference:
+    """A variable as a key of dictionaries; `deref()` gives the variable."""
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    def deref(self) -> Any:
+        """The variable."""
+        return self._variable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VariableReference) and other._variable is self._variable
+
+    def __hash__(self) -> int:
+        return id(self._variable)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._variable!r}>"

@@ -323,9 +323,9 @@ class RaggedTensor(RaggedRows):
         if lengths is not None and padding is not None:
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
         if not isinstance(ragged_rank, int):
-            raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+            raise TypeError(f"ragged_rank expected int, got {ragged_rank!r}")
         if ragged_rank <= 0:
-            raise ValueError(f"Argument `ragged_rank` must be greater than 0. Received {ragged_rank}.")
+            raise ValueError(f"ragged_rank must be greater than 0; got {ragged_rank}.")
         with name_scope(name, "RaggedFromTensor"):
             tensor = convert_to_tensor(tensor, name="tensor")
             if tensor.shape.ndims is not None:
@@ -394,7 +394,7 @@ class RaggedTensor(RaggedRows):
         """
         dtype = as_dtype(row_splits_dtype)
         if not isinstance(st_input, SparseTensor):
-            raise TypeError(f"Argument `st_input` must be of type SparseTensor, got {type(st_input).__name__}")
+            raise TypeError(f"Expected SparseTensor, got {type(st_input).__name__}")
         with name_scope(name, "RaggedFromSparse"):
             rank = st_input.dense_shape.shape.as_list()[0] if st_input.dense_shape.shape.ndims == 1 else None
             if rank is None:
@@ -533,4 +533,4 @@ register_tensor_conversion_function((RaggedTensor, RaggedTensorValue), _refuse_c
 
 def _check_nested(name: str, value: Any) -> None:
     if isinstance(value, Tensor):
-        raise TypeError(f"Argument `{name}` must be a list of Tensors. Received {value}.")
+        raise TypeError(f"{name} must be a list of Tensors. Received {value}.")

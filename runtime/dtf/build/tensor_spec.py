@@ -219,9 +219,9 @@ class RaggedTensorSpec(TypeSpec):
                 raise ValueError("Must specify ragged_rank or a shape with a known rank.")
             ragged_rank = shape.ndims - 1
         elif not isinstance(ragged_rank, int):
-            raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+            raise TypeError(f"ragged_rank must be an int. Received {ragged_rank}.")
         if shape.ndims is not None and ragged_rank >= shape.ndims:
-            raise ValueError(f"Argument `ragged_rank` ({ragged_rank}) must be less than rank ({shape.ndims}).")
+            raise ValueError(f"ragged_rank must be less than rank. ragged_rank is {ragged_rank}, rank is {shape.ndims}")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", as_dtype(dtype))
         object.__setattr__(self, "ragged_rank", ragged_rank)

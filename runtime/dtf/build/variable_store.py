@@ -41,6 +41,14 @@ class VariableStore:
         self._variables: dict[str, Variable] = {}
         self._partitioned: dict[str, PartitionedVariable] = {}
 
+    @property
+    def _vars(self) -> dict[str, Variable]:
+        return self._variables
+
+    @property
+    def _partitioned_vars(self) -> dict[str, PartitionedVariable]:
+        return self._partitioned
+
     def get_variable(
         self,
         name: str,

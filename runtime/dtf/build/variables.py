@@ -22,6 +22,7 @@ from dtf.build.default_graph import control_dependencies, device, get_default_gr
 from dtf.build.graph import Graph, GraphKeys, Operation, Tensor
 from dtf.build.initial_values import without_uninitialized_variables
 from dtf.build.ops import operators
+from dtf.build.private_names import VariableNames
 from dtf.build.save_slice_info import SaveSliceInfo, with_scope, without_scope
 from dtf.build.sparse import IndexedSlices
 from dtf.build.variable_storage import ReferenceStorage, ResourceStorage, Storage, create_reference, create_resource
@@ -101,7 +102,7 @@ else:
             return make(**{**_DEFAULTS, **given})
 
 
-class Variable(Operators, metaclass=_Made):
+class Variable(VariableNames, Operators, metaclass=_Made):
     """A tensor that keeps its value between steps; held by reference, or by handle with `use_resource`.
 
     Args:

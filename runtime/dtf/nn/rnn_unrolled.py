@@ -57,9 +57,9 @@ def static_rnn(
     """
     check_is_cell(cell)
     if not isinstance(inputs, list | tuple):
-        raise TypeError(f"Argument `inputs` must be a sequence of the steps' inputs. Received: {inputs}")
+        raise TypeError(f"inputs must be a sequence of the steps' inputs. Received: {inputs}")
     if not inputs:
-        raise ValueError("Argument `inputs` must not be empty.")
+        raise ValueError("inputs must not be empty")
     with variable_scope(scope or "rnn") as names:
         values = [nest.map_structure(lambda each: convert_to_tensor(each), each) for each in inputs]
         batch = size_in_all([tensor for each in values for tensor in nest.flatten(each)], 0)
@@ -115,13 +115,13 @@ def static_state_saving_rnn(
     if several != several_names:
         kind = "a structure" if several else "one state"
         raise ValueError(
-            f"Argument `state_name` must have the structure of the cell's state, which is {kind}. "
+            f"state_name should be the same type as cell.state_size, which is {kind}. "
             f"Received: {state_name}"
         )
     names = nest.flatten(state_name)
     sizes = nest.flatten(cell.state_size)
     if len(names) != len(sizes):
-        raise ValueError(f"Argument `state_name` has {len(names)} names, but the cell has {len(sizes)} states.")
+        raise ValueError(f"#elems(state_name) != #elems(cell.state_size): {len(names)} vs. {len(sizes)}")
     first = [state_saver.state(name) for name in names]
     initial_state = nest.pack_sequence_as(cell.state_size, first) if several else first[0]
     outputs, state = static_rnn(cell, inputs, initial_state, None, sequence_length, scope)

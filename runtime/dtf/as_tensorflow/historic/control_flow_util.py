@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import dtf.as_tensorflow.historic.control_flow_contexts  # noqa: F401 gives contexts their names
 from dtf.build.ops import control_flow_context as contexts
 
 __all__ = [
     "ENABLE_CONTROL_FLOW_V2", "CheckInputFromValidContext", "EnableControlFlowV2", "GetContainingCondContext",
     "GetContainingWhileContext", "GetContainingXLAContext", "GetLoopConstantEnter", "GetOutputContext",
-    "GetWhileContext", "InXlaContext", "IsCondMerge", "IsCondSwitch", "IsContainingContext", "IsInCond",
+    "GetWhileContext", "GraphOrParentsInXlaContext", "InXlaContext", "IsInWhileContext",
+    "IsCondMerge", "IsCondSwitch", "IsContainingContext", "IsInCond",
     "IsInWhileLoop", "IsInXLAContext", "IsLoopConstantEnter", "IsLoopEnter", "IsLoopExit", "IsLoopMerge",
     "IsLoopSwitch", "IsMerge", "IsSwitch", "OpInContext", "TensorInContext", "enable_control_flow_v2",
 ]  # fmt: skip
@@ -29,7 +31,17 @@ def EnableControlFlowV2(graph: Any) -> bool:  # noqa: N802
 
 
 enable_control_flow_v2 = EnableControlFlowV2
-IsInXLAContext = InXlaContext = EnableControlFlowV2
+GraphOrParentsInXlaContext = EnableControlFlowV2
+
+
+def InXlaContext(graph: Any) -> bool:  # noqa: N802
+    """Whether new operations of a graph are in the context of a compiled cluster."""
+    return GetContainingXLAContext(graph._get_control_flow_context()) is not None
+
+
+def IsInXLAContext(op: Any) -> bool:  # noqa: N802
+    """Whether the operation is in the context of a compiled cluster."""
+    return GetContainingXLAContext(op._get_control_flow_context()) is not None
 
 
 def IsSwitch(op: Any) -> bool:  # noqa: N802
@@ -50,6 +62,9 @@ def IsLoopEnter(op: Any) -> bool:  # noqa: N802
 def IsInWhileLoop(op: Any) -> bool:  # noqa: N802
     """Whether the operation is in a loop."""
     return contexts.enclosing_while(op) is not None
+
+
+IsInWhileContext = IsInWhileLoop
 
 
 def IsInCond(op: Any) -> bool:  # noqa: N802
@@ -97,9 +112,11 @@ def GetContainingCondContext(ctxt: Any) -> Any:  # noqa: N802
     return _containing(ctxt, contexts.CondContext, None)
 
 
-def GetContainingXLAContext(ctxt: Any) -> None:  # noqa: N802
-    """None: graphs are not compiled."""
-    return None
+def GetContainingXLAContext(ctxt: Any) -> Any:  # noqa: N802
+    """The innermost context of a compiled cluster, or None."""
+    while ctxt is not None and not ctxt.IsXLAContext():
+        ctxt = ctxt.outer_context
+    return ctxt
 
 
 def IsContainingContext(ctxt: Any, maybe_containing_ctxt: Any) -> bool:  # noqa: N802

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtf.build.apply import apply_op
+from dtf.build.argument_names import one_of
 from dtf.build.constant import constant
 from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
@@ -301,7 +302,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeez
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/squeeze
     """
-    axis = squeeze_dims if axis is None else axis
+    axis = one_of("axis", axis, "squeeze_dims", squeeze_dims)
     axes = [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
     return apply_op("Squeeze", name, input=input, squeeze_dims=[int(one) for one in axes])
 

@@ -264,6 +264,8 @@ def while_loop(
         raise TypeError("body must be callable.")
     if not loop_vars:
         raise ValueError("No loop variables provided")
+    if parallel_iterations < 1:
+        raise TypeError("parallel_iterations must be a positive integer.")
     with name_scope(name, "while", nest.flatten(loop_vars)):
         if maximum_iterations is None:
             context = WhileContext(parallel_iterations, back_prop, swap_memory)

@@ -28,7 +28,7 @@ from dtf.wire.tensor_shape import TensorShape
 def generator_spec(generator: Callable[..., Any], output_types: Any, output_shapes: Any, signature: Any) -> Any:
     """The spec of a generator's elements; raises as `Dataset.from_generator` does."""
     if not callable(generator):
-        raise TypeError("`generator` must be a Python callable.")
+        raise TypeError("`generator` must be callable.")
     if signature is None and output_types is None:
         raise TypeError("To create a `Dataset` from a generator, give `output_types` or `output_signature`.")
     if signature is not None and (output_types is not None or output_shapes is not None):

@@ -247,7 +247,7 @@ def sequence_mask(
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Coordinate arrays of a grid over the given vectors, as numpy.meshgrid."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+        raise ValueError(f"indexing parameter must be either 'xy' or 'ij', got '{indexing}'")
     with name_scope(name, "meshgrid", args):
         count = len(args)
         columns = [reshape(stack([arg]), [1] * i + [-1] + [1] * (count - i - 1)) for i, arg in enumerate(args)]

@@ -117,10 +117,10 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str 
     if num is None:
         dims = value.shape.as_list() if value.shape.ndims is not None else None
         if dims is not None and not -len(dims) <= axis < len(dims):
-            raise ValueError(f"Argument `axis` = {axis} not in [{-len(dims)}, {len(dims)})")
+            raise ValueError(f"axis = {axis} not in [{-len(dims)}, {len(dims)})")
         num = None if dims is None else dims[axis]
         if num is None:
-            raise ValueError(f"Cannot infer argument `num` from shape {value.shape}")
+            raise ValueError(f"Cannot infer num from shape {value.shape}")
     return list(apply_op("Unpack", name, value=value, num=num, axis=axis))
 
 
@@ -155,7 +155,7 @@ def split(
     if num is None:
         num = sizes.shape.as_list()[0] if sizes.shape.ndims is not None else None
         if num is None:
-            raise ValueError(f"Cannot infer argument `num` from shape {sizes.shape}")
+            raise ValueError(f"Cannot infer num from shape {sizes.shape}")
     return list(apply_op("SplitV", name, value=value, size_splits=sizes, split_dim=axis, num_split=num))
 
 
@@ -222,6 +222,8 @@ def _(op):
     if not known:
         return unknown(op)
     rank, axis = known[0].ndims, constant_scalar(axis_tensor)
+    if rank == 0:
+        raise ValueError("Can't concatenate scalars (use tf.stack instead)")
     for shape in known:
         if shape.ndims != rank:
             raise ValueError(f"Shapes must be equal rank, but are {known[0].ndims} and {shape.ndims}")

@@ -209,10 +209,12 @@ def _all_numbers(axes: Any) -> bool:
 
 
 def _contracted_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
-    if np.ndim(axes) == 0:
+    if not isinstance(axes, list | tuple) and np.ndim(axes) == 0:
         count = int(axes)
-        if not 0 <= count <= min(rank_a, rank_b):
-            raise ValueError(f"'axes' must be in [0, {min(rank_a, rank_b)}] for ranks {rank_a} and {rank_b}: {axes}")
+        if count < 0:
+            raise ValueError(f"'axes' must be at least 0. Given: {axes}")
+        if count > min(rank_a, rank_b):
+            raise ValueError(f"'axes' must not be larger than the number of dimensions, {rank_a} and {rank_b}: {axes}")
         return list(range(rank_a - count, rank_a)), list(range(count))
     if len(axes) != 2:
         raise ValueError(f"'axes' must be an integer or have length 2: {axes}")

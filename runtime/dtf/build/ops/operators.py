@@ -151,6 +151,9 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
         bit = 1 << position
         bounds: tuple[Any, Any, Any] = (0, 0, 1)
         if isinstance(entry, slice):
+            for bound in (entry.start, entry.stop, entry.step):
+                if bound is not None:
+                    _check_index(bound)
             if _is_open(entry.start):
                 masks["begin_mask"] |= bit
             if _is_open(entry.stop):
@@ -179,9 +182,20 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
             ]
         place = dict(zip(("begin", "end", "strides"), packed, strict=True))
         sliced = apply_op("StridedSlice", name, input=tensor, **place, **masks)
+        assign = _refuse_assignment
         if variable is not None:
-            sliced.assign = functools.partial(slicing.assign_slice, variable, place, masks)
+            assign = functools.partial(slicing.assign_slice, variable, place, masks)
+        sliced.assign = assign
         return sliced
+
+
+def _refuse_assignment(value: Any, name: str | None = None) -> Tensor:
+    """The `assign` of a slice of a tensor.
+
+    Raises:
+      ValueError: always.
+    """
+    raise ValueError("Sliced assignment is only supported for variables")
 
 
 def _is_boolean_array(index: Any) -> bool:

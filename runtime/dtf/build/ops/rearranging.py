@@ -83,7 +83,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
             perm: Any = concat([order[:-2], order[-1:], order[-2:-1]], 0)
         else:
             if dims < 2:
-                raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2.  Received `a` = {a}")
+                raise ValueError(f"Argument 'a' should be a (batch) matrix, with rank >= 2.  Found: {a.shape}")
             perm = [*range(dims - 2), dims - 1, dims - 2]
         return transpose(a, perm, conjugate=conjugate)
 
