@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,10 @@ from dtf.run.durability.durable_resources import DurableResources
 from dtf.run.durability.kept import mark_once
 from dtf.run.durability.once import StepName
 from dtf.run.exchange.rendezvous import make_key
+from dtf.run.executor.flat_program import FlatProgram
 from dtf.run.interfaces import Device, Value
 from dtf.run.worker.worker import LocalWorker
+from dtf.run.worker.worker_session import RegisteredGraph
 from dtf.wire.pb import graph_pb2
 
 __all__ = ["Answer", "Graphs", "Task"]
@@ -32,6 +35,7 @@ class Graphs:
 
     Attributes:
       parts: name -> (graph, keys of feeds by tensor name, key of the fetch or "").
+      compiled: name -> what the first task has made of the graph; it has no state, so that others share it.
     """
 
     def __init__(self, graph: tf.Graph, fetches: Mapping[str, tf.Tensor | tf.Operation]) -> None:
@@ -40,6 +44,7 @@ class Graphs:
         for name, fetch in fetches.items():
             self.parts[name] = _partition(whole, fetch)
         mark_once(graph_def for graph_def, _, _ in self.parts.values())
+        self.compiled: dict[str, RegisteredGraph] = {}
 
 
 class Answer:
@@ -56,6 +61,11 @@ class Answer:
         self.values: list[np.ndarray] = []
         self.error: tf.errors.OpError | None = None
 
+    def take(self, values: Sequence[np.ndarray] = (), error: tf.errors.OpError | None = None) -> None:
+        """The step has ended."""
+        assert not self.is_over
+        self.is_over, self.values, self.error = True, list(values), error
+
 
 class Task:
     """A process of a durable task."""
@@ -64,31 +74,57 @@ class Task:
         self.resources = DurableResources(folder)
         self._graphs = graphs
         self._worker = LocalWorker([Device(PS, incarnation=1)], durable=self.resources)
-        self._worker.create_worker_session(SESSION, None, False)
-        self._handles: dict[str, str] = {}
+        self._handles: dict[tuple[str, str], str] = {}
 
     def start(
         self, name: str, feeds: Mapping[str, Value] | None = None, *, slot: int, number: int, attempt: int = 0
     ) -> Answer:
         """Starts a step, which may wait."""
-        graph_def, keys, fetch = self._graphs.parts[name]
-        if name not in self._handles:
-            self._handles[name] = self._worker.register_graph(SESSION, graph_def)
         answer = Answer()
+        self.send(SESSION, StepName(1, slot, number, attempt).step_id, name, feeds or {}, answer.take)
+        return answer
 
-        def done(result: object = None, error: tf.errors.OpError | None = None) -> None:
-            assert not answer.is_over
-            answer.is_over, answer.error = True, error
-            if error is None and fetch:
-                answer.values = [result.values[fetch]]
+    def send(
+        self, session: str, step_id: int, name: str, feeds: Mapping[str, Value], done: Callable[..., None]
+    ) -> None:
+        """Starts a step of a session: done([value of the fetch]) or done(error=...)."""
+        _, keys, fetch = self._graphs.parts[name]
 
-        sends = [(keys[key], value) for key, value in (feeds or {}).items()]
-        step_id = StepName(1, slot, number, attempt).step_id
+        def over(result: object = None, error: tf.errors.OpError | None = None) -> None:
+            if error is not None:
+                done(error=error)
+            else:
+                done([result.values[fetch]] if fetch else [])
+
+        sends = [(keys[key], value) for key, value in feeds.items()]
         try:
-            self._worker.run_graph(SESSION, self._handles[name], step_id, sends, [fetch] if fetch else [], None, done)
+            handle = self._handle(session, name)
+            self._worker.run_graph(session, handle, step_id, sends, [fetch] if fetch else [], None, over)
         except tf.errors.OpError as error:
             done(error=error)
-        return answer
+
+    def stop(self, step_id: int) -> None:
+        """Cancels a step, as its master does when another part of it has failed."""
+        running = self._worker._running.find(step_id)
+        if running is not None:
+            running.cancel(tf.errors.AbortedError(None, None, "the master has ended the step"))
+
+    def _handle(self, session: str, name: str) -> str:
+        handle = self._handles.get((session, name))
+        if handle is None:
+            self._worker.create_worker_session(session, None, False)
+            compiled = self._graphs.compiled.get(name)
+            if compiled is None:
+                handle = self._worker.register_graph(session, self._graphs.parts[name][0])
+                compiled = self._graphs.compiled[name] = self._worker._sessions[session].graphs[handle]
+                program = compiled.executor._program
+                if isinstance(program, FlatProgram):
+                    program.long_ns = math.inf  # no segment goes to another thread
+            else:
+                handle = name
+                self._worker._sessions[session].graphs[handle] = compiled
+            self._handles[session, name] = handle
+        return handle
 
     def run(
         self, name: str, feeds: Mapping[str, Value] | None = None, *, slot: int, number: int, attempt: int = 0

@@ -16,14 +16,19 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast
 
+import numpy as np
+
 from dtf.run.durability.kept import MARK, is_kept, is_result_kept
-from dtf.run.executor.instructions import Instruction
+from dtf.run.executor.instructions import SENDS, Instruction
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Value
 from dtf.wire import errors
 from dtf.wire.pb import graph_pb2
 
-__all__ = ["ATTEMPTS_MAX", "SESSION_BITS", "SLOTS_MAX", "Keeper", "StepAttempt", "StepName", "StepRecords", "once_each"]
+__all__ = [
+    "ATTEMPTS_MAX", "SESSION_BITS", "SLOTS_MAX", "Keeper", "StepAttempt", "StepName", "StepRecords", "answers_once",
+    "once_each",
+]  # fmt: skip
 
 SESSION_BITS, _SLOT_BITS, _NUMBER_BITS, _ATTEMPT_BITS = 20, 8, 29, 6
 SLOTS_MAX = 1 << _SLOT_BITS
@@ -67,6 +72,7 @@ class Keeper(Protocol):
         """Calls done(value) when the transaction that is open has its record, or done(error=...)."""
 
 
+_ANSWER_BYTES_MAX = 4096
 _Cancel = Callable[[errors.OpError], None]
 _lock = threading.Lock()
 """Guards what entries say of operations that wait."""
@@ -100,9 +106,9 @@ class StepRecords:
         self._keeper = keeper
         self._lock = threading.Lock()
 
-    def begin(self, session: str, step_id: int, cancel: _Cancel | None = None) -> StepAttempt:
-        """An attempt of a step begins; `cancel` stops it. An older one that still runs here is stopped now, so that no
-        two of them wait at one queue.
+    def begin(self, session: str, step_id: int) -> StepAttempt:
+        """An attempt of a step begins. An older one that still runs here is stopped now, so that no two of them wait at
+        one queue.
 
         Raises:
           AbortedError: its slot has gone on to another step, or a later attempt has begun.
@@ -117,13 +123,12 @@ class StepRecords:
                 if name.attempt < entry.attempt:
                     raise errors.AbortedError.of(f"A later attempt of step {step_id} has begun")
                 if name.attempt > entry.attempt:
-                    older = entry.cancel
+                    older, entry.cancel = entry.cancel, None
                 entry.attempt = name.attempt
             elif entry is None or ahead <= _NUMBER_MASK >> 1:
                 entry = self.entries[key] = StepEntry(name.number, name.attempt)
             else:
                 raise errors.AbortedError.of(f"Step {step_id} is over: its slot runs a later one")
-            entry.cancel = cancel
         if older is not None:
             older(errors.AbortedError.of("A later attempt of this step has begun"))
         return StepAttempt(key, entry, name.attempt, self._keeper)
@@ -160,6 +165,11 @@ class StepAttempt:
         if self._entry.attempt != self._attempt:
             raise errors.AbortedError.of("A later attempt of this step has begun")
         return self._entry.results
+
+    def runs(self, cancel: _Cancel) -> None:
+        """The attempt runs now; `cancel` stops it."""
+        if self._entry.attempt == self._attempt:
+            self._entry.cancel = cancel
 
     def end(self) -> None:
         """Nothing of the attempt runs any more."""
@@ -280,6 +290,50 @@ def _asynchronous(name: str, call: Callable[..., Value], keeps: bool) -> Callabl
             done(error=error)
 
     return run
+
+
+def answers_once(instructions: list[Instruction]) -> list[Instruction]:
+    """The instructions of a durable task, those wrapped that send or fetch what a change has made: a small value is
+    recorded in the transaction of the change, and a later attempt gives the same one. Other values are read again.
+    """
+    made = {each.index for each in instructions if each.keeps}
+    if not made:
+        return instructions
+    consumers: dict[int, list[int]] = {}
+    for each in instructions:
+        for source in each.sources():
+            consumers.setdefault(source, []).append(each.index)
+    left = list(made)
+    while left:
+        for index in consumers.get(left.pop(), ()):
+            if index not in made:
+                made.add(index)
+                left.append(index)
+    return [
+        dataclasses.replace(each, function=_answering(each.name, each.function))
+        if each.op in SENDS and each.index in made
+        else each
+        for each in instructions
+    ]
+
+
+def _answering(name: str, call: Callable[..., Value]) -> Callable[[StepContext, Value], None]:
+    def run(step: StepContext, value: Value) -> None:
+        attempt = step.attempt
+        if attempt is not None:
+            key = _key(name, step)
+            results = attempt.results()
+            if key in results:
+                value = results[key]
+            elif _is_small(value) and step.resources.is_in_transaction():
+                attempt.note(key, value, True)
+        call(step, value)
+
+    return run
+
+
+def _is_small(value: Value) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.nbytes <= _ANSWER_BYTES_MAX
 
 
 def _key(name: str, step: StepContext) -> str:

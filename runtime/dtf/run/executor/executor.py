@@ -48,7 +48,7 @@ from dtf.run.executor.broadcasts import with_check
 from dtf.run.executor.flat_program import FlatProgram
 from dtf.run.executor.flat_run import FlatRun
 from dtf.run.executor.functions import FunctionLibrary
-from dtf.run.executor.instructions import in_running_order, is_loop, read_graph
+from dtf.run.executor.instructions import Instruction, in_running_order, is_loop, read_graph
 from dtf.run.executor.segments import constants_of
 from dtf.run.executor.step import SessionState, StepContext
 from dtf.run.executor.sums_of_products import with_sums_of_products
@@ -114,6 +114,7 @@ class Executor:
             from dtf.run.durability.once import once_each  # which most processes do without
 
             self._instructions, self.may_repeat = once_each(self._instructions, graph_def, is_durable)
+        self._is_durable = is_durable
         self._marks = Marks.of(graph_def)
         self.has_loops = is_loop(self._instructions)
         self._lock = threading.Lock()
@@ -137,8 +138,15 @@ class Executor:
         if self.has_loops:
             from dtf.run.executor.frames import FrameProgram  # which most processes do without
 
-            return FrameProgram([with_check(each) for each in self._instructions])
-        return FlatProgram(self._instructions, self._constants)
+            return FrameProgram([with_check(each) for each in self._with_answers()])
+        return FlatProgram(self._with_answers(), self._constants)
+
+    def _with_answers(self) -> list[Instruction]:
+        if not self._is_durable:
+            return self._instructions
+        from dtf.run.durability.once import answers_once  # which most processes do without
+
+        return answers_once(self._instructions)
 
     def bound(self, binding: EndpointBinding) -> Executor:
         """The same partition with its endpoints tied to a pushed step.

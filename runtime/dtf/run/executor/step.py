@@ -60,6 +60,9 @@ class Attempt(Protocol):
     def note(self, name: str, value: Value, is_kept: bool) -> None:
         """An operation has run."""
 
+    def runs(self, cancel: Callable[[errors.OpError], None]) -> None:
+        """The attempt runs now; `cancel` stops it."""
+
     def end(self) -> None:
         """Nothing of the attempt runs any more."""
 

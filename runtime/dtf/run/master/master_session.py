@@ -294,9 +294,12 @@ class MasterSession:
 
     def _compile(self, signature: _Signature, timeout_s: float | None) -> CompiledStep:
         reader_thread.yield_reader()
+        count = self._recovery.count
         registered = self._register(*signature, timeout_s)
         compiled = CompiledStep(self._handle, registered, signature[1])
         with self._lock:
+            if self._recovery.count != count:  # a task has restarted meanwhile, perhaps one of these
+                return compiled
             return self._compiled.setdefault(signature, compiled)
 
     def _register(

@@ -123,24 +123,27 @@ class SessionTasks:
 
     def forget_restarted(self, timeout_s: float) -> bool:
         """Waits for the durable tasks that do not answer, and forgets those that have restarted since they were joined:
-        they have to be joined again. Whether there are any.
+        they have to be joined again. Whether there are any. A task that was forgotten and not joined again, since it
+        was killed before it could be, counts as well.
 
         Raises:
           DeadlineExceededError: a task did not answer in time.
           AbortedError: a task has another state than before.
         """
-        durable = {task: self._joined[task] for task in list(self._lineages) if task in self._joined}
-        asks = {task: functools.partial(self._ask, task, joined.worker, timeout_s) for task, joined in durable.items()}
+        durable = {task: self._joined.get(task) for task in list(self._lineages)}
+        asks = {task: functools.partial(self._ask, task, self._tasks.worker(task), timeout_s) for task in durable}
         restarted = []
         for task, outcome in _in_parallel(asks).items():
             if isinstance(outcome, Exception):
                 raise outcome
             self._check_lineage(task, outcome)
-            if outcome[0].incarnation != durable[task].devices[0].incarnation:
+            joined = durable[task]
+            if joined is None or outcome[0].incarnation != joined.devices[0].incarnation:
                 restarted.append(task)
         with self._lock:
             for task in restarted:
-                self._joined.pop(task, None)
+                if self._joined.get(task) is durable[task]:  # else another step has joined it anew
+                    self._joined.pop(task, None)
         return bool(restarted)
 
     def _check_lineage(self, task: str, devices: Sequence[Device]) -> None:
@@ -161,12 +164,14 @@ class SessionTasks:
     def join_all(self, tasks: Iterable[str], timeout_s: float | None) -> dict[str, JoinedTask]:
         """Joins several tasks, all at the same time. Raises the first error."""
         ordered = [task for task in self.names if task in set(tasks)]
-        missing = [task for task in ordered if task not in self._joined]
+        joined = {task: there for task in ordered if (there := self._joined.get(task)) is not None}
+        missing = [task for task in ordered if task not in joined]
         found = _in_parallel({task: functools.partial(self.join, task, timeout_s) for task in missing})
-        for outcome in found.values():
+        for task, outcome in found.items():
             if isinstance(outcome, BaseException):
                 raise outcome
-        return {task: self._joined[task] for task in ordered}
+            joined[task] = outcome
+        return {task: joined[task] for task in ordered}
 
     def list_devices(self, timeout_s: float) -> list[Device]:
         """The devices of every task that answers in time; those that do not are logged."""

@@ -59,12 +59,14 @@ class WorkerSteps:
             collectives=session.collectives,
         )
         if may_repeat:
-            step.attempt = self._records.begin(session.handle, step_id, step.cancel)
+            step.attempt = self._records.begin(session.handle, step_id)
         if session.is_durable:
             exchange.hold_back(session.resources.is_in_transaction)
         running = WorkerStep(step, session)
         if self._steps.setdefault(step_id, running) is not running:
             raise errors.AbortedError.of(f"Step {step_id} is running already")
+        if step.attempt is not None:
+            step.attempt.runs(step.cancel)
         return running
 
     def leave(self, running: WorkerStep) -> None:
