@@ -1,4 +1,4 @@
-"""tf.contrib.estimator: early stopping, added metrics and hooks of Estimators under their first names."""
+"""tf.contrib.estimator: heads, early stopping, added metrics and hooks of Estimators under their first names."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import dtf as tf
 from dtf import late
+from dtf.estimator import model_heads
 
 _PLACES = (tf.estimator, tf.estimator.experimental)
+_HEADS = frozenset(model_heads.__all__)
 
 
 def clip_gradients_by_norm(optimizer: Any, clip_norm: float) -> Any:
@@ -45,6 +47,8 @@ class TransformGradients(tf.train.Optimizer):
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [each for each in __dir__() if late.is_public(each, __getattr__(each))]
+    if name in _HEADS:
+        return getattr(model_heads, name)
     for place in _PLACES:
         if not name.startswith("_") and hasattr(place, name):
             return getattr(place, name)
@@ -52,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({name for place in _PLACES for name in dir(place) if not name.startswith("_")})
+    return sorted(_HEADS | {name for place in _PLACES for name in dir(place) if not name.startswith("_")})

@@ -15,11 +15,17 @@ from __future__ import annotations
 
 from dtf.estimator import experimental, export, inputs
 from dtf.estimator.canned import (
+    BaselineClassifier,
+    BaselineEstimator,
+    BaselineRegressor,
     DNNClassifier,
+    DNNEstimator,
     DNNLinearCombinedClassifier,
+    DNNLinearCombinedEstimator,
     DNNLinearCombinedRegressor,
     DNNRegressor,
     LinearClassifier,
+    LinearEstimator,
     LinearRegressor,
 )
 from dtf.estimator.estimator import Estimator

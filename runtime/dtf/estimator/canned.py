@@ -1,10 +1,11 @@
-"""Estimators that come with their models: linear ones, nets of dense layers, and both together.
+"""Estimators that come with their models: linear ones, nets of dense layers, both together, and constants.
 
     classifier = tf.estimator.DNNClassifier([32, 16], feature_columns, n_classes=3, model_dir="model")
     classifier.train(input_fn, max_steps=1000)
 
 Each is an `Estimator` whose model_fn adds up the logits of its parts: a linear part in the scope "linear", a deep one
-in "dnn", each with its own optimizer. A head adds the loss, predictions and metrics to the logits.
+in "dnn", each with its own optimizer. A head adds the loss, predictions and metrics to the logits. Classifiers and
+regressors make their heads themselves; DNNEstimator and its like take them.
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/estimator/DNNLinearCombinedClassifier
 """
@@ -17,17 +18,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtf import layers
+from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, get_collection
 from dtf.build.graph import GraphKeys
-from dtf.build.initializers import glorot_uniform_initializer
+from dtf.build.initializers import glorot_uniform_initializer, zeros_initializer
 from dtf.build.ops.activations import relu
-from dtf.build.ops.math import add_n
+from dtf.build.ops.array import expand_dims
+from dtf.build.ops.array import shape as shape_of
+from dtf.build.ops.joining import tile
+from dtf.build.ops.math import add_n, cast
 from dtf.build.ops.ordering import group
 from dtf.build.ops.state import assign_add
 from dtf.build.tensor import Tensor
-from dtf.build.variable_scope import variable_scope
+from dtf.build.variable_scope import get_variable, get_variable_scope, variable_scope
 from dtf.estimator.estimator import Estimator
-from dtf.estimator.heads import ClassificationHead, Head, RegressionHead, spec_of
+from dtf.estimator.heads import ClassificationHead, RegressionHead
+from dtf.estimator.model_heads import ModelHead, with_updates
 from dtf.estimator.run_config import RunConfig
 from dtf.estimator.spec import EstimatorSpec, ModeKeys
 from dtf.feature_column import input_layer, linear_model
@@ -39,6 +45,7 @@ from dtf.train.gradient_descent import GradientDescentOptimizer
 from dtf.train.optimizer import Optimizer
 from dtf.train.rmsprop import RMSPropOptimizer
 from dtf.train.training_util import get_global_step
+from dtf.wire import dtypes
 
 _OPTIMIZERS: dict[str, Callable[[float], Optimizer]] = {
     "Adagrad": AdagradOptimizer,
@@ -49,6 +56,8 @@ _OPTIMIZERS: dict[str, Callable[[float], Optimizer]] = {
 }
 _DNN_LEARNING_RATE = 0.05
 _LINEAR_LEARNING_RATE_MOST = 0.2
+_BASELINE_LEARNING_RATE = 0.3
+_BATCH_NORM_MOMENTUM = 0.999
 
 
 @dataclass(frozen=True)
@@ -59,11 +68,13 @@ class Linear:
       columns: feature columns, dense or categorical.
       optimizer: one of tf.train, its name, or a function without arguments that makes one.
       sparse_combiner: see `tf.feature_column.linear_model`.
+      partitioner: of the weights.
     """
 
     columns: Sequence[Any]
     optimizer: Any = "Ftrl"
     sparse_combiner: str = "sum"
+    partitioner: Any = None
     scope: str = "linear"
 
     @property
@@ -71,7 +82,8 @@ class Linear:
         return min(_LINEAR_LEARNING_RATE_MOST, 1.0 / math.sqrt(len(self.columns)))
 
     def logits(self, features: Mapping[str, Any], width: int, mode: str) -> Tensor:
-        return linear_model(features, self.columns, width, self.sparse_combiner)
+        with variable_scope(get_variable_scope(), partitioner=self.partitioner):
+            return linear_model(features, self.columns, width, self.sparse_combiner)
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,8 @@ class Deep:
       optimizer: as of Linear.
       activation_fn: after each hidden layer.
       dropout: while training, the part of each hidden layer's outputs that is zeroed.
+      input_layer_partitioner: of the variables of the feature columns.
+      batch_norm: normalise the outputs of each hidden layer.
     """
 
     hidden_units: Sequence[int]
@@ -91,6 +105,8 @@ class Deep:
     optimizer: Any = "Adagrad"
     activation_fn: Callable[[Any], Any] = relu
     dropout: float | None = None
+    input_layer_partitioner: Any = None
+    batch_norm: bool = False
     scope: str = "dnn"
 
     @property
@@ -98,209 +114,348 @@ class Deep:
         return _DNN_LEARNING_RATE
 
     def logits(self, features: Mapping[str, Any], width: int, mode: str) -> Tensor:
-        with variable_scope("input_from_feature_columns"):
+        is_training = mode == ModeKeys.TRAIN
+        with variable_scope("input_from_feature_columns", partitioner=self.input_layer_partitioner):
             net = input_layer(features, self.columns)
         for number, units in enumerate(self.hidden_units):
             with variable_scope(f"hiddenlayer_{number}") as scope:
                 net = _dense(units, self.activation_fn, scope)(net)
-                if self.dropout is not None and mode == ModeKeys.TRAIN:
+                if self.dropout is not None and is_training:
                     net = layers.dropout(net, self.dropout, training=True)
+                if self.batch_norm:
+                    name = f"batchnorm_{number}"
+                    net = layers.batch_normalization(
+                        net, momentum=_BATCH_NORM_MOMENTUM, training=is_training, name=name
+                    )
         with variable_scope("logits") as scope:
             return _dense(width, None, scope)(net)
 
 
-def LinearClassifier(  # noqa: N802  (TensorFlow's names)
-    feature_columns: Sequence[Any],
-    model_dir: str | None = None,
-    n_classes: int = 2,
-    weight_column: str | None = None,
-    label_vocabulary: Sequence[str] | None = None,
-    optimizer: Any = "Ftrl",
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-    sparse_combiner: str = "sum",
-) -> Estimator:
+@dataclass(frozen=True)
+class Baseline:
+    """A part that ignores the features: a bias."""
+
+    optimizer: Any = "Ftrl"
+    scope: str = "baseline"
+
+    @property
+    def learning_rate(self) -> float:
+        return _BASELINE_LEARNING_RATE
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return ("bias",)
+
+    def logits(self, features: Mapping[str, Any], width: int, mode: str) -> Tensor:
+        bias = get_variable("bias", [width], initializer=zeros_initializer())
+        first = next(iter(features.values()))
+        rows = shape_of(first.values if hasattr(first, "dense_shape") else first)[0]
+        if hasattr(first, "dense_shape"):
+            rows = cast(first.dense_shape[0], dtypes.int32)
+        return tile(expand_dims(convert_to_tensor(bias), 0), [rows, 1])
+
+
+class LinearClassifier(Estimator):
     """A linear classifier."""
-    return _estimator(
-        ClassificationHead(n_classes, label_vocabulary),
-        [Linear(feature_columns, optimizer, sparse_combiner)],
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:
+        part = Linear(feature_columns, optimizer, sparse_combiner, partitioner)
+        head = _own_head(ClassificationHead(n_classes, label_vocabulary), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
 
 
-def LinearRegressor(  # noqa: N802
-    feature_columns: Sequence[Any],
-    model_dir: str | None = None,
-    label_dimension: int = 1,
-    weight_column: str | None = None,
-    optimizer: Any = "Ftrl",
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-    sparse_combiner: str = "sum",
-) -> Estimator:
+class LinearRegressor(Estimator):
     """Linear regression."""
-    return _estimator(
-        RegressionHead(label_dimension),
-        [Linear(feature_columns, optimizer, sparse_combiner)],
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:
+        part = Linear(feature_columns, optimizer, sparse_combiner, partitioner)
+        head = _own_head(RegressionHead(label_dimension), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
 
 
-def DNNClassifier(  # noqa: N802
-    hidden_units: Sequence[int],
-    feature_columns: Sequence[Any],
-    model_dir: str | None = None,
-    n_classes: int = 2,
-    weight_column: str | None = None,
-    label_vocabulary: Sequence[str] | None = None,
-    optimizer: Any = "Adagrad",
-    activation_fn: Callable[[Any], Any] = relu,
-    dropout: float | None = None,
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-) -> Estimator:
+class LinearEstimator(Estimator):
+    """A linear model with a head of its own."""
+
+    def __init__(
+        self,
+        head: Any,
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        partitioner: Any = None,
+        sparse_combiner: str = "sum",
+        warm_start_from: Any = None,
+    ) -> None:
+        part = Linear(feature_columns, optimizer, sparse_combiner, partitioner)
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
+
+
+class DNNClassifier(Estimator):
     """A net of dense layers that classifies."""
-    return _estimator(
-        ClassificationHead(n_classes, label_vocabulary),
-        [Deep(hidden_units, feature_columns, optimizer, activation_fn, dropout)],
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Callable[[Any], Any] = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+    ) -> None:
+        part = Deep(
+            hidden_units, feature_columns, optimizer, activation_fn, dropout, input_layer_partitioner, batch_norm
+        )
+        head = _own_head(ClassificationHead(n_classes, label_vocabulary), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
 
 
-def DNNRegressor(  # noqa: N802
-    hidden_units: Sequence[int],
-    feature_columns: Sequence[Any],
-    model_dir: str | None = None,
-    label_dimension: int = 1,
-    weight_column: str | None = None,
-    optimizer: Any = "Adagrad",
-    activation_fn: Callable[[Any], Any] = relu,
-    dropout: float | None = None,
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-) -> Estimator:
+class DNNRegressor(Estimator):
     """A net of dense layers for regression."""
-    return _estimator(
-        RegressionHead(label_dimension),
-        [Deep(hidden_units, feature_columns, optimizer, activation_fn, dropout)],
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Callable[[Any], Any] = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+    ) -> None:
+        part = Deep(
+            hidden_units, feature_columns, optimizer, activation_fn, dropout, input_layer_partitioner, batch_norm
+        )
+        head = _own_head(RegressionHead(label_dimension), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
 
 
-def DNNLinearCombinedClassifier(  # noqa: N802
-    model_dir: str | None = None,
-    linear_feature_columns: Sequence[Any] | None = None,
-    linear_optimizer: Any = "Ftrl",
-    dnn_feature_columns: Sequence[Any] | None = None,
-    dnn_optimizer: Any = "Adagrad",
-    dnn_hidden_units: Sequence[int] | None = None,
-    dnn_activation_fn: Callable[[Any], Any] = relu,
-    dnn_dropout: float | None = None,
-    n_classes: int = 2,
-    weight_column: str | None = None,
-    label_vocabulary: Sequence[str] | None = None,
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-    linear_sparse_combiner: str = "sum",
-) -> Estimator:
+class DNNEstimator(Estimator):
+    """A net of dense layers with a head of its own."""
+
+    def __init__(
+        self,
+        head: Any,
+        hidden_units: Sequence[int],
+        feature_columns: Sequence[Any],
+        model_dir: str | None = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Callable[[Any], Any] = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        batch_norm: bool = False,
+    ) -> None:
+        part = Deep(
+            hidden_units, feature_columns, optimizer, activation_fn, dropout, input_layer_partitioner, batch_norm
+        )
+        super().__init__(_model_fn(head, [part]), model_dir, config, warm_start_from=warm_start_from)
+
+
+class DNNLinearCombinedClassifier(Estimator):
     """A classifier both wide and deep."""
-    return _estimator(
-        ClassificationHead(n_classes, label_vocabulary),
-        _wide_and_deep(
-            linear_feature_columns,
-            linear_optimizer,
-            linear_sparse_combiner,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-        ),
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        linear_feature_columns: Sequence[Any] | None = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Sequence[Any] | None = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Sequence[int] | None = None,
+        dnn_activation_fn: Callable[[Any], Any] = relu,
+        dnn_dropout: float | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        parts = _wide_and_deep(
+            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
+            Deep(
+                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
+                input_layer_partitioner, batch_norm,
+            ),
+        )  # fmt: skip
+        head = _own_head(ClassificationHead(n_classes, label_vocabulary), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
 
 
-def DNNLinearCombinedRegressor(  # noqa: N802
-    model_dir: str | None = None,
-    linear_feature_columns: Sequence[Any] | None = None,
-    linear_optimizer: Any = "Ftrl",
-    dnn_feature_columns: Sequence[Any] | None = None,
-    dnn_optimizer: Any = "Adagrad",
-    dnn_hidden_units: Sequence[int] | None = None,
-    dnn_activation_fn: Callable[[Any], Any] = relu,
-    dnn_dropout: float | None = None,
-    label_dimension: int = 1,
-    weight_column: str | None = None,
-    config: RunConfig | None = None,
-    warm_start_from: Any = None,
-    loss_reduction: str = Reduction.SUM,
-    linear_sparse_combiner: str = "sum",
-) -> Estimator:
+class DNNLinearCombinedRegressor(Estimator):
     """Regression both wide and deep."""
-    return _estimator(
-        RegressionHead(label_dimension),
-        _wide_and_deep(
-            linear_feature_columns,
-            linear_optimizer,
-            linear_sparse_combiner,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-        ),
-        (model_dir, config, warm_start_from),
-        weight_column,
-        loss_reduction,
-    )
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        linear_feature_columns: Sequence[Any] | None = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Sequence[Any] | None = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Sequence[int] | None = None,
+        dnn_activation_fn: Callable[[Any], Any] = relu,
+        dnn_dropout: float | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        parts = _wide_and_deep(
+            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
+            Deep(
+                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
+                input_layer_partitioner, batch_norm,
+            ),
+        )  # fmt: skip
+        head = _own_head(RegressionHead(label_dimension), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
 
 
-def _wide_and_deep(
-    linear_columns: Sequence[Any] | None,
-    linear_optimizer: Any,
-    combiner: str,
-    dnn_columns: Sequence[Any] | None,
-    dnn_optimizer: Any,
-    hidden_units: Sequence[int] | None,
-    activation_fn: Callable[[Any], Any],
-    dropout: float | None,
-) -> list[Linear | Deep]:
+class DNNLinearCombinedEstimator(Estimator):
+    """A model both wide and deep, with a head of its own."""
+
+    def __init__(
+        self,
+        head: Any,
+        model_dir: str | None = None,
+        linear_feature_columns: Sequence[Any] | None = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Sequence[Any] | None = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Sequence[int] | None = None,
+        dnn_activation_fn: Callable[[Any], Any] = relu,
+        dnn_dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: RunConfig | None = None,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        parts = _wide_and_deep(
+            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
+            Deep(
+                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
+                input_layer_partitioner, batch_norm,
+            ),
+        )  # fmt: skip
+        super().__init__(_model_fn(head, parts), model_dir, config)
+
+
+class BaselineClassifier(Estimator):
+    """A classifier that learns how often each class is."""
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        loss_reduction: str = Reduction.SUM,
+    ) -> None:
+        part = Baseline(optimizer)
+        head = _own_head(ClassificationHead(n_classes, label_vocabulary), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config)
+
+
+class BaselineRegressor(Estimator):
+    """Regression that learns the mean."""
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        loss_reduction: str = Reduction.SUM,
+    ) -> None:
+        part = Baseline(optimizer)
+        head = _own_head(RegressionHead(label_dimension), weight_column, loss_reduction)
+        super().__init__(_model_fn(head, [part]), model_dir, config)
+
+
+class BaselineEstimator(Estimator):
+    """A constant with a head of its own."""
+
+    def __init__(
+        self,
+        head: Any,
+        model_dir: str | None = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+    ) -> None:
+        part = Baseline(optimizer)
+        super().__init__(_model_fn(head, [part]), model_dir, config)
+
+
+def _own_head(head: Any, weight_column: Any, loss_reduction: str) -> ModelHead:
+    return ModelHead(head, weight_column, loss_reduction, is_regularized_by_graph=True)
+
+
+def _wide_and_deep(linear: Linear, deep: Deep) -> list[Linear | Deep]:
     parts: list[Linear | Deep] = []
-    if dnn_columns:
-        if not hidden_units:
+    if deep.columns:
+        if not deep.hidden_units:
             raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
-        parts.append(Deep(hidden_units, dnn_columns, dnn_optimizer, activation_fn, dropout))
-    if linear_columns:
-        parts.append(Linear(linear_columns, linear_optimizer, combiner))
+        parts.append(deep)
+    if linear.columns:
+        parts.append(linear)
     return parts
 
 
-def _estimator(
-    head: Head,
-    parts: Sequence[Linear | Deep],
-    place: tuple[str | None, RunConfig | None, Any],
-    weight_column: str | None,
-    loss_reduction: str,
-) -> Estimator:
+def _model_fn(head: Any, parts: Sequence[Linear | Deep | Baseline]) -> Callable[..., EstimatorSpec]:
     if not parts or not all(part.columns for part in parts):
         raise ValueError("A model needs feature_columns")
     optimizers = [_optimizer(part.optimizer, part.learning_rate) for part in parts]
-    Reduction.validate(loss_reduction)
 
     def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
         if not isinstance(features, Mapping):
@@ -308,21 +463,20 @@ def _estimator(
         logits = []
         for part in parts:
             with variable_scope(part.scope):
-                logits.append(part.logits(features, head.logits_width, mode))
+                logits.append(part.logits(features, head.logits_dimension, mode))
 
         def train(loss: Any) -> Any:
             steps = [
                 made().minimize(loss, var_list=get_collection(GraphKeys.TRAINABLE_VARIABLES, f"{part.scope}/"))
                 for part, made in zip(parts, optimizers, strict=True)
             ]
-            with control_dependencies(steps):
+            with control_dependencies([with_updates(group(*steps))]):
                 return group(assign_add(get_global_step(), 1))
 
         whole = logits[0] if len(logits) == 1 else add_n(logits)
-        return spec_of(head, features, labels, mode, whole, train, weight_column, loss_reduction)
+        return head.create_estimator_spec(features, mode, whole, labels, train_op_fn=train)
 
-    model_dir, config, warm_start_from = place
-    return Estimator(model_fn, model_dir, config, warm_start_from=warm_start_from)
+    return model_fn
 
 
 def _optimizer(given: Any, learning_rate: float) -> Callable[[], Optimizer]:

@@ -176,12 +176,12 @@ def _canned(name: str, renamed: Mapping[str, str]) -> Callable[..., Any]:
     return make
 
 
-DNNClassifier = _canned("DNNClassifier", {})
-DNNRegressor = _canned("DNNRegressor", {})
-LinearClassifier = _canned("LinearClassifier", {})
-LinearRegressor = _canned("LinearRegressor", {})
-DNNLinearCombinedClassifier = _canned("DNNLinearCombinedClassifier", {})
-DNNLinearCombinedRegressor = _canned("DNNLinearCombinedRegressor", {})
+DNNClassifier = _canned("DNNClassifier", {"weight_column_name": "weight_column"})
+DNNRegressor = _canned("DNNRegressor", {"weight_column_name": "weight_column"})
+LinearClassifier = _canned("LinearClassifier", {"weight_column_name": "weight_column"})
+LinearRegressor = _canned("LinearRegressor", {"weight_column_name": "weight_column"})
+DNNLinearCombinedClassifier = _canned("DNNLinearCombinedClassifier", {"weight_column_name": "weight_column"})
+DNNLinearCombinedRegressor = _canned("DNNLinearCombinedRegressor", {"weight_column_name": "weight_column"})
 
 
 def infer_real_valued_columns_from_input(x: Any) -> list[Any]:
