@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from dtf import server
+from dtf.build import graph_rewrites
 from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph, default_session_stack
 from dtf.build.tensor import Operation, Tensor
@@ -110,7 +111,7 @@ class BaseSession:
             raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
         self._graph = graph if graph is not None else get_default_graph()
         self._target = target.decode() if isinstance(target, bytes) else target
-        self._config = config if config is not None else config_pb2.ConfigProto()
+        self._config = graph_rewrites.with_rewrites(config if config is not None else config_pb2.ConfigProto())
         self._lock = threading.Lock()
         self._handle = ""
         self._sent_nodes = 0

@@ -69,11 +69,11 @@ def test_an_op_computes_the_same_on_a_gpu(case: Case, everything_on_a_gpu: Torch
 # -- training
 
 
-def trained(devices: list[str], optimizer: Any, steps: int = 3) -> tuple[list[float], np.ndarray]:
+def trained(devices: list[str], optimizer: Any, steps: int = 3, config: Any = None) -> tuple[list[float], np.ndarray]:
     """The losses and the weights of a small convolutional net whose towers are on these devices."""
     random = np.random.RandomState(1)
     images, labels = random.rand(8, 8, 8, 3).astype(np.float32), random.randint(0, 4, 8)
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
         tf.set_random_seed(1)
         losses, gradients = [], []
         for number, device in enumerate(devices):
@@ -224,3 +224,12 @@ def test_arguments_of_a_wrong_shape_are_refused_in_tensorflows_words(gpus: Torch
             session.run(total, feeds)
         with pytest.raises(tf.errors.InvalidArgumentError, match="ConcatOp : Dimension 1 in both shapes must be equal"):
             session.run(joined, feeds)
+
+
+def test_a_net_learns_in_mixed_precision(gpus: TorchBackend):
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.auto_mixed_precision = 1
+    losses, _ = trained(["/gpu:0"], OPTIMIZERS["momentum"](), config=config)
+    expected, _ = trained(["/gpu:0"], OPTIMIZERS["momentum"]())
+    assert losses != expected, "float16 rounds"
+    np.testing.assert_allclose(losses, expected, rtol=0.02)

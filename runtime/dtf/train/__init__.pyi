@@ -15,6 +15,7 @@ from dtf.train import checkpoint_utils as checkpoint_utils
 from dtf.train import coordinator as coordinator
 from dtf.train import device_setter as device_setter
 from dtf.train import elastic_replicas as elastic_replicas
+from dtf.train import experimental as experimental
 from dtf.train import ftrl as ftrl
 from dtf.train import gradient_descent as gradient_descent
 from dtf.train import graph_io as graph_io
@@ -22,6 +23,7 @@ from dtf.train import input as input
 from dtf.train import input_batch as input_batch
 from dtf.train import input_checkpoint as input_checkpoint
 from dtf.train import learning_rate_decay as learning_rate_decay
+from dtf.train import loss_scale as loss_scale
 from dtf.train import meta_graph as meta_graph
 from dtf.train import meta_graph_import as meta_graph_import
 from dtf.train import momentum as momentum

@@ -7,6 +7,7 @@ Only re-exports names; each module of this folder covers one subject.
 from __future__ import annotations
 
 from dtf.server import Server
+from dtf.train import experimental
 from dtf.train.adadelta import AdadeltaOptimizer
 from dtf.train.adagrad import AdagradOptimizer
 from dtf.train.adagrad_da import AdagradDAOptimizer

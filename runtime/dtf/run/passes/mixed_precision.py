@@ -201,6 +201,7 @@ class _Rewrite:
     def _rewritten(self, allowed: set[_Kind]) -> Nodes:
         result: Nodes = {}
         casts: dict[str, node_def_pb2.NodeDef] = {}
+        devices: dict[str, int] = {}
         for name, node in self._nodes.items():
             narrow = [attr for attr in _float_attributes(node) if _Kind(name, attr) in allowed]
             inputs = list(node.input)
@@ -209,7 +210,7 @@ class _Rewrite:
                 start = _Kind(source, _at(self._ports[source][1], index)) if source in self._ports else None
                 if start is None or (start in allowed) == (end in allowed) or not self._is_float(start, end):
                     continue
-                cast = _cast(self._nodes[source], index, end in allowed)
+                cast = _cast(self._nodes[source], index, end in allowed, node.device, devices)
                 casts[cast.name] = cast
                 inputs[port] = cast.name
             result[name] = _narrowed(with_inputs(node, inputs), narrow)
@@ -287,13 +288,23 @@ def _narrowed(node: node_def_pb2.NodeDef, attrs: list[str]) -> node_def_pb2.Node
     return changed
 
 
-def _cast(source: node_def_pb2.NodeDef, index: int, is_narrowing: bool) -> node_def_pb2.NodeDef:
+def _cast(
+    source: node_def_pb2.NodeDef, index: int, is_narrowing: bool, device: str, devices: dict[str, int]
+) -> node_def_pb2.NodeDef:
+    """The node that casts an output, beside its source; for a feed, which has no device, beside the consumer.
+
+    Args:
+      source, index: the output.
+      is_narrowing: to float16, else to float32.
+      device: the consumer's.
+      devices: numbers for the devices of consumers of feeds.
+    """
     word = "Fp16" if is_narrowing else "Fp32"
+    name = f"{source.name}-{index}-CastTo{word}-AutoMixedPrecision"
+    if not source.device:
+        name += f"-{devices.setdefault(device, len(devices))}"
     node = node_def_pb2.NodeDef(
-        name=f"{source.name}-{index}-CastTo{word}-AutoMixedPrecision",
-        op="Cast",
-        device=source.device,
-        input=[tensor_name(source.name, index)],
+        name=name, op="Cast", device=source.device or device, input=[tensor_name(source.name, index)]
     )
     wide, narrow = dtypes.float32.as_datatype_enum, dtypes.float16.as_datatype_enum
     set_type(node, "SrcT", wide if is_narrowing else narrow)
