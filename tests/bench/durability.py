@@ -43,15 +43,23 @@ def main() -> None:
         folder = Path(tempfile.mkdtemp(prefix="dtf-bench-", dir="/dev/shm"))
         try:
             with ExitStack() as stack:
-                windows = {level: _training(tf, model, level, folder / level, stack) for level in levels}
+                trainings = {level: _training(tf, model, level, folder / level, stack) for level in levels}
+                windows = {level: window for level, (window, _) in trainings.items()}
                 for window in windows.values():
                     window()
                 found = []
                 for turn in range(chosen.rounds):
                     order = levels if turn % 2 else levels[::-1]
                     found.append({level: windows[level]() for level in order})
+                memory = {level: processes() for level, (_, processes) in trainings.items()}
         finally:
             shutil.rmtree(folder)
+        if "host" in memory:
+            primary, backup = sum(memory["host"][:2]), sum(memory["host"][2:])
+            print(
+                f"{model}: a backup has {backup / 2**21:.0f} MiB, {backup / primary:.2f}x of its primary and "
+                f"{backup / sum(memory['none'][:2]):.2f}x of a ps without durability"
+            )
         for level in levels[1:]:
             ratios = sorted(each[level][0] / each["none"][0] for each in found)
             cpu = statistics.median(each[level][1] / each["none"][1] for each in found)
@@ -65,8 +73,15 @@ def main() -> None:
             )
 
 
-def _training(tf: object, model: str, level: str, folder: Path, stack: ExitStack) -> Callable[[], tuple[float, float]]:
-    """A function that trains for a window: steps a second, and seconds of CPU for a step in all processes."""
+_Window = Callable[[], tuple[float, float]]
+
+
+def _training(
+    tf: object, model: str, level: str, folder: Path, stack: ExitStack
+) -> tuple[_Window, Callable[[], list[int]]]:
+    """A function that trains for a window: steps a second, and seconds of CPU for a step in all processes; and one that
+    gives the bytes that each ps has in memory, the primaries first.
+    """
     tasks = stack.enter_context(Tasks("dtf", ps=2, worker=1))
     others = stack.enter_context(Tasks("dtf", ps=2))
     peers = [f"localhost:{port}" for port in free_ports(4)]
@@ -113,7 +128,7 @@ def _training(tf: object, model: str, level: str, folder: Path, stack: ExitStack
             steps += 1
         return steps / (time.perf_counter() - began), (cpu_s() - before) / steps
 
-    return window
+    return window, lambda: [process.memory_info().rss for process in processes[1:]]
 
 
 def _sync_of(peer: str) -> set[object]:

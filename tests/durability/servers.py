@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -185,6 +186,8 @@ class Places(Servers):
         turn = self.kills // len(self.places) % 4
         victim = primary if turn < 2 else 1 - primary
         self.kill_place(task, victim)
+        if self.kills % 5 == 4:  # as with a lost host
+            shutil.rmtree(self._folder / f"ps-{task}-{victim}")
         if turn == 3:
             self._wait(lambda: self.ask(task, primary, ask="alone", fenced=True).get("ok"), task)
         if victim == primary or turn == 3:

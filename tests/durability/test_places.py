@@ -22,6 +22,7 @@ from dtf.run.state.resources import Variable
 from dtf.wire import errors
 from dtf.wire.dtypes import float32
 from dtf.wire.durability import KeptState, Place, described, kept_state, parse_places
+from tests.certificates import credentials_of
 from tests.ports import free_ports
 
 TASK = "/job:ps/replica:0/task:0"
@@ -30,8 +31,9 @@ TASK = "/job:ps/replica:0/task:0"
 class World:
     """Two places with folders; each may be started again. Ends them as a context manager."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, credentials=None):
         self.folder = folder
+        self.credentials = credentials
         ports = free_ports(4)
         self.places = [Place(f"127.0.0.1:{ports[2 * i]}", f"127.0.0.1:{ports[2 * i + 1]}") for i in range(2)]
         self.left = []
@@ -40,7 +42,9 @@ class World:
 
     def start(self, place):
         resources = ReplicatedResources(self.folder / str(place), place)
-        made = PlaceOfTask(TASK, self.places, resources, 2.0, leave=lambda: self.left.append(place))
+        made = PlaceOfTask(
+            TASK, self.places, resources, 2.0, self.credentials, leave=lambda: self.left.append(place)
+        )
         self.running[place] = made
         return made
 
@@ -51,10 +55,10 @@ class World:
         found.resources.close()
 
     def state(self, place):
-        return lines.ask(self.places[place].peer_address, {"ask": "state"}, 5.0)["state"]
+        return lines.ask(self.places[place].peer_address, {"ask": "state"}, 5.0, self.credentials)["state"]
 
     def order(self, place, what, /, **more):
-        return lines.ask(self.places[place].peer_address, {"ask": what, **more}, 5.0)
+        return lines.ask(self.places[place].peer_address, {"ask": what, **more}, 5.0, self.credentials)
 
     def until(self, place, **expected):
         deadline = time.monotonic() + 20
@@ -216,6 +220,42 @@ def test_both_places_that_are_started_again_go_on_with_the_state(world):
         time.sleep(0.002)
     leads = first if first.wait(0) else second
     np.testing.assert_array_equal(variable(leads.resources, "dense").read(), np.full(5000, 3))
+
+
+def test_places_of_a_secured_cluster_speak_tls_and_refuse_others(tmp_path):
+    own = credentials_of(tmp_path, hosts=("127.0.0.1",))
+    with World(tmp_path, own) as world:
+        resources = world.running[0].resources
+        value = np.random.RandomState(0).rand(400_000).astype(np.float32)
+        variable(resources, "dense", value)
+        assert confirmed(resources) is None
+        with pytest.raises(errors.OpError):
+            lines.ask(world.places[0].peer_address, {"ask": "alone", "fenced": True}, 5.0)
+        other = credentials_of(tmp_path, "another, run 1", hosts=("127.0.0.1",))
+        with pytest.raises(errors.UnauthenticatedError):
+            lines.ask(world.places[0].peer_address, {"ask": "state"}, 5.0, other)
+        world.end(0)
+        assert world.running[1].wait(20)
+        np.testing.assert_array_equal(variable(world.running[1].resources, "dense").read(), value)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_a_place_keeps_no_connection_open_when_its_parent_is_gone(world):
+    ready, end = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(ready[1], b"1")
+        os.read(end[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(ready[0], 1) == b"1"
+        world.end(0)
+        assert world.until(1, role="primary")["reason"] == ""
+    finally:
+        os.write(end[1], b"1")
+        os.waitpid(child, 0)
+        for each in (*ready, *end):
+            os.close(each)
 
 
 def test_a_question_of_an_earlier_turn_is_refused(world):

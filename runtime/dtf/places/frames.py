@@ -36,6 +36,7 @@ _PART_HEAD = struct.Struct("<QQQQQ")
 _PARTS_MAX = 1 << 20
 _TEXT_BYTES_MAX = 1 << 32
 _BUFFER_BYTES = 1 << 18
+_SOCKET_BUFFER_BYTES = 4 << 20
 
 Buffer = bytes | memoryview
 
@@ -165,6 +166,8 @@ def set_silence(sock: Any, silence_s: float) -> None:
     limit = struct.pack("ll", int(silence_s), int(silence_s % 1 * 1e6))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, buffer, _SOCKET_BUFFER_BYTES)
 
 
 is_block, is_part, is_rows, is_drop = (kind.__eq__ for kind in (_BLOCK, _PART, _ROWS, _DROP))

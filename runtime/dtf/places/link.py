@@ -127,6 +127,10 @@ class Link:
         for _, _, failed in waiting:
             failed()
 
+    def close_socket(self) -> None:
+        """Closes this process's copy of the socket, and nothing else."""
+        self._socket.close()
+
     # -- filling
 
     def _fill(self) -> None:

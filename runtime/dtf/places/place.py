@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -85,6 +86,7 @@ class PlaceOfTask:
         self._reason = ""
         self._role = EMPTY if resources.is_empty else WAITING
         self._listening = _listen(self._own.peer_address, bound, task)
+        _places.add(self)
         self._strangers = threading.Semaphore(_STRANGERS_MAX)
         if resources.mode == ALONE and resources.primary == resources.place:
             resources.serve_again()
@@ -114,6 +116,13 @@ class PlaceOfTask:
                 each.close("this process ends")
             elif each is not None:
                 each.close()
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: closes its copies of the sockets, so that the parent's end is seen by other places."""
+        self._listening.close()
+        for each in (self._link, self._standby):
+            if each is not None:
+                each.close_socket()
 
     def state(self) -> dict[str, object]:
         """What `python -m dtf.places state` prints."""
@@ -472,6 +481,11 @@ class PlaceOfTask:
         self._leave()
 
 
+def _close_in_child() -> None:
+    for each in list(_places):
+        each.leave_to_parent()
+
+
 def _listen(address: str, bound: str, task: str) -> socket.socket:
     host, port = split_address(address)
     try:
@@ -504,5 +518,8 @@ def _start_anew() -> None:
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
+
+_places: weakref.WeakSet[PlaceOfTask] = weakref.WeakSet()
+forks.in_child(_close_in_child)
 
 _logger = logging.getLogger("dtf")

@@ -59,6 +59,10 @@ class Standby:
         except OSError:
             return
 
+    def close_socket(self) -> None:
+        """Closes this process's copy of the socket, and nothing else."""
+        self._socket.close()
+
     def _take(self, frame: Frame) -> None:
         resources = self._resources
         if frame.kind == frames.PING:

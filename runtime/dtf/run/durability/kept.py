@@ -123,7 +123,7 @@ def check_kept(graph_def: graph_pb2.GraphDef, task: str) -> None:
         reason = _reason(node, functions)
         if reason is not None:
             raise errors.UnimplementedError.of(
-                f"{task} has durability 'process', which cannot keep the state of node '{node.name}' ({node.op}): "
+                f"{task} is durable, and cannot keep the state of node '{node.name}' ({node.op}): "
                 f"{reason}. Place it on a worker, or set durability to 'none'.",
             )
 

@@ -196,7 +196,7 @@ class LocalWorker:
         if self._durable is not None:
             if isolate:
                 raise errors.UnimplementedError.of(
-                    f"{self.task} has durability 'process', which does not keep the state of an isolated session; set "
+                    f"{self.task} is durable, and does not keep the state of an isolated session; set "
                     "isolate_session_state to false, or durability to 'none'.",
                 )
             self._durable.session_is_here(handle)
