@@ -210,17 +210,15 @@ def _status_of(run: Run, statuses: dict[str, TaskStatus]) -> int:
 def _watch(cluster: Cluster, terminal: Terminal, style: str) -> tuple[Run, dict[str, TaskStatus]]:
     """Live at a terminal, elsewhere again at each change; JSON as one document a line."""
     import json
-    from pathlib import Path
 
-    from dtfctl.logs.progress import ProgressReader
+    from dtfctl.logs.progress import follow
     from dtfctl.show import view
     from dtfctl.show.curves import Trail
     from dtfctl.values.snapshot import take
 
     former = ""
     run, statuses = cluster.load()
-    folder = run.plan.checkpoint_folder
-    reader, trail = ProgressReader(Path(folder), is_late=True) if folder else None, Trail()
+    reader, trail = follow(run.plan.checkpoint_dir, is_late=True), Trail()
     is_live = terminal.is_live and sys.stdout.isatty() and style != "json"
     with quiet_ctrl_c():
         while True:

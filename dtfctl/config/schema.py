@@ -494,7 +494,7 @@ CLUSTER = Section(
         "checkpoint_dir": Key(
             values.PATH_OR_URL,
             "The folder of checkpoints: for placeholders, progress and TensorBoard. "
-            "A URL (s3://...) goes to the program.",
+            "A URL (s3://...) goes to the program; progress is read there through fsspec.",
         ),
         "success": Key(
             SUCCESS, "The tasks that decide that the training has succeeded: all, any, chief, jobs, or {jobs, tasks}."

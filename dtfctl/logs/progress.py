@@ -7,19 +7,24 @@ TensorFlow keeps events back for up to two minutes; until then the step is that 
 
 from __future__ import annotations
 
+import logging
 import math
-import os
 import re
 import struct
+import threading
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
+from dtfctl.logs.training_folder import LocalFolder, StoredFolder, TrainingFolder
+from dtfctl.values.plan import is_remote
 from dtfctl.wire.protobuf import fields
 
+_STORE_PERIOD_S = 5.0
 RATE_TAG = "global_step/sec"
 RECORD_BYTES_MAX = 64 << 20
 LATE_BYTES_MAX = 32 << 20
@@ -64,22 +69,83 @@ class Progress:
 
 def newest_checkpoint(folder: Path) -> str:
     """The path of the newest complete checkpoint in a folder, "" without one."""
-    try:
-        match = _PATH.search((folder / "checkpoint").read_text())
-    except (OSError, UnicodeDecodeError):
-        return ""
+    match = _PATH.search(LocalFolder(folder).state())
     return str(folder / match[1]) if match else ""
+
+
+class Reader(Protocol):
+    """Follows a training."""
+
+    def poll(self) -> Progress | None:
+        """The newest progress, or None before the first event or checkpoint that has a step."""
+
+
+def follow(place: str, is_late: bool = False) -> Reader | None:
+    """Follows the training in a folder of this machine or a store; None for ""."""
+    if is_remote(place):
+        return StoredProgress(place, is_late)
+    return ProgressReader(Path(place), is_late) if place else None
+
+
+class StoredProgress:
+    """The progress of a training in a store, read in a thread of its own. `poll` returns at once what was read last.
+
+    Attributes:
+      checkpoint: the path of the newest complete checkpoint that was read, "" without one.
+    """
+
+    def __init__(
+        self, url: str, is_late: bool = False, open_folder: Callable[[str], TrainingFolder] = StoredFolder
+    ) -> None:
+        self.checkpoint = ""
+        self._url = url
+        self._open = open_folder
+        self._is_late = is_late
+        self._folder: TrainingFolder | None = None
+        self._reader: ProgressReader | None = None
+        self._found: Progress | None = None
+        self._next_at = 0.0
+        self._thread: threading.Thread | None = None
+
+    def poll(self) -> Progress | None:
+        if time.monotonic() >= self._next_at and (self._thread is None or not self._thread.is_alive()):
+            self._next_at = time.monotonic() + _STORE_PERIOD_S
+            self._thread = threading.Thread(target=self._read, name="dtfctl-store", daemon=True)
+            self._thread.start()
+        return self._found
+
+    def wait(self, timeout_s: float) -> Progress | None:
+        """As `poll`, but waits for the store, up to `timeout_s`."""
+        self.poll()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._found
+
+    def _read(self) -> None:
+        try:
+            if self._folder is None:
+                self._folder = self._open(self._url)
+            if self._reader is None:
+                self._reader = ProgressReader(self._folder, self._is_late)
+            self._found = self._reader.poll()
+            match = _PATH.search(self._folder.state())
+            self.checkpoint = f"{self._url.rstrip('/')}/{match[1]}" if match else ""
+        except ImportError as error:
+            self._next_at = math.inf
+            _logger.warning("the progress in %s is not shown: %s (pip install 'dtf[fs]')", self._url, error)
+        except Exception as error:  # the libraries below have their own, and a view must not end its owner
+            _logger.info("%s cannot be read: %s: %s", self._url, type(error).__name__, error)
 
 
 class ProgressReader:
     """Reads on from where it was at each `poll`. Files that are there at the beginning are of earlier runs, unless it
     `is_late` itself: then the newest of them counts, if it is not so long that its reading would be waited for."""
 
-    def __init__(self, folder: Path, is_late: bool = False) -> None:
-        self._folder = folder
-        self._offsets: dict[Path, int] = {path: _size(path) for path in self._paths()}
+    def __init__(self, folder: Path | TrainingFolder, is_late: bool = False) -> None:
+        self._folder = folder = LocalFolder(folder) if isinstance(folder, Path) else folder
+        self._offsets: dict[str, int] = {path: folder.size(path) for path in folder.event_files()}
         if is_late and self._offsets:
-            newest = max(self._offsets, key=_written_at)
+            newest = max(self._offsets, key=folder.written_at)
             if self._offsets[newest] <= LATE_BYTES_MAX:
                 del self._offsets[newest]
         self._progress = Progress()
@@ -91,10 +157,10 @@ class ProgressReader:
 
     def poll(self) -> Progress | None:
         """The newest progress, or None before the first event or checkpoint that has a step."""
-        for path in self._paths():
-            if _size(path) <= self._offsets.get(path, 0):
+        for path in self._folder.event_files():
+            if self._folder.size(path) <= self._offsets.get(path, 0):
                 continue
-            with open(path, "rb") as file:
+            with self._folder.open(path) as file:
                 for payload, end in records(file, self._offsets.get(path, 0)):
                     self._offsets[path] = end
                     self._take(payload)
@@ -105,17 +171,8 @@ class ProgressReader:
 
     def _newest_checkpoint(self) -> int:
         """The step in the name of the newest complete checkpoint, 0 without one."""
-        try:
-            match = _CHECKPOINT.search((self._folder / "checkpoint").read_text())
-        except (OSError, UnicodeDecodeError):
-            return 0
+        match = _CHECKPOINT.search(self._folder.state())
         return int(match[1]) if match else 0
-
-    def _paths(self) -> list[Path]:
-        try:
-            return sorted(self._folder.glob("*tfevents*"))
-        except OSError:
-            return []
 
     def _take(self, payload: bytes) -> None:
         try:
@@ -161,20 +218,6 @@ class _Losses:
         return Trend(self._first, self._best, now) if is_known else None
 
 
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
-def _written_at(path: Path) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
-
-
 def records(file: BinaryIO, offset: int) -> Iterator[tuple[bytes, int]]:
     """Whole records from `offset` on, each with where the next begins; one that is still being written is left."""
     while True:
@@ -214,3 +257,6 @@ def _summary_value(payload: bytes) -> tuple[str, float | None]:
         elif number == 2 and isinstance(value, bytes):
             scalar = struct.unpack("<f", value)[0]
     return tag, scalar
+
+
+_logger = logging.getLogger("dtfctl")

@@ -9,10 +9,9 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 
 from dtfctl.launchers.usage import Usage, measure
-from dtfctl.logs.progress import Progress, ProgressReader
+from dtfctl.logs.progress import Progress, Reader, follow
 from dtfctl.probes import task_reports
 from dtfctl.values import state
 from dtfctl.values.history import Happening
@@ -36,7 +35,7 @@ class Gatherer:
         self._tls = tls
         self._restarts = RestartCounts()
         self._run = -1
-        self._progress: ProgressReader | None = None
+        self._progress: Reader | None = None
         self._folder = ""
 
     async def look(self, run: Run, statuses: Mapping[str, TaskStatus]) -> Snapshot:
@@ -72,13 +71,11 @@ class Gatherer:
         return await task_reports.gather(asked(run, statuses), self._tls)
 
     def _poll(self, run: Run) -> Progress | None:
-        folder = run.plan.checkpoint_folder
-        if not folder:
-            return None
-        if self._progress is None or folder != self._folder:
-            self._progress, self._folder = ProgressReader(Path(folder), is_late=True), folder
+        folder = run.plan.checkpoint_dir
+        if folder != self._folder:
+            self._progress, self._folder = follow(folder, is_late=True), folder
         try:
-            return self._progress.poll()
+            return None if self._progress is None else self._progress.poll()
         except OSError:
             return None
 

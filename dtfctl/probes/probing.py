@@ -11,10 +11,9 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from dtfctl.launchers.base import HostChecks
-from dtfctl.logs.progress import ProgressReader
+from dtfctl.logs.progress import Reader, follow
 from dtfctl.plan import expand
 from dtfctl.probes import task_notes
 from dtfctl.probes.probe import Question, ask
@@ -52,7 +51,7 @@ class Probing:
         self._checks = checks
         self._wake = wake
         self._tls = None if certificates is None else certificates.client_context()
-        self._reader: ProgressReader | None = None
+        self._reader: Reader | None = None
         self._stall_s = _stall_s(supervisor.run.environment.get(standstill.VARIABLE, ""))
         self._variables = {} if certificates is None else certificates.of_client()
         self.runs: dict[str, tuple[int, float]] = {}
@@ -205,11 +204,10 @@ class Probing:
 
     async def _global_step(self) -> int | None:
         """Of the event files and checkpoints, None where there are none to be seen from here."""
-        folder = self._supervisor.run.plan.checkpoint_dir
-        if not folder:
-            return None
         if self._reader is None:
-            self._reader = ProgressReader(Path(folder), is_late=True)
+            self._reader = follow(self._supervisor.run.plan.checkpoint_dir, is_late=True)
+            if self._reader is None:
+                return None
         try:
             progress = await asyncio.to_thread(self._reader.poll)
         except OSError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dtfctl import hints
 from dtfctl.control.cluster import Cluster
 from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, OneOfEach, last_lines
-from dtfctl.logs.progress import Progress, ProgressReader, newest_checkpoint
+from dtfctl.logs.progress import Progress, StoredProgress, follow, newest_checkpoint
 from dtfctl.show import view
 from dtfctl.show.curves import Trail
 from dtfctl.show.keys import Keys
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 REPORT_INTERVAL_S = 2.0
 REPEAT_S = 60.0
 TICK_S = 0.1
+_STORE_TIMEOUT_S = 10.0
 TAIL = 10
 STEADY_EVENTS = ("retry", "fail", "give-up", "kill", "abandon", "renew", "stalled", "goes on")
 """What the history tells of a task that the user should see go by."""
@@ -134,7 +135,7 @@ def stay(
     choice = EVERYTHING if is_new else Choice(tail=TAIL)
     reader = LogReader(cluster.paths.logs(run.number), statuses, choice)
     once = OneOfEach()
-    progress = ProgressReader(Path(run.plan.checkpoint_folder)) if run.plan.checkpoint_folder else None
+    progress = follow(run.plan.checkpoint_dir)
     reporter = _Reporter(cluster, terminal)
     served = 0
     is_in_time = True
@@ -226,18 +227,20 @@ def conclude(cluster: Cluster, terminal: Terminal, is_followed: bool = False) ->
 
 def _what_is_left(cluster: Cluster, run: Run) -> list[str]:
     """The last figures, where the checkpoint is, and what can be done with both."""
-    if not run.plan.checkpoint_folder:
-        return []
-    folder = Path(run.plan.checkpoint_folder)
     try:
-        progress = ProgressReader(folder, is_late=True).poll()
+        reader = follow(run.plan.checkpoint_dir, is_late=True)
+        if reader is None:
+            return []
+        if isinstance(reader, StoredProgress):
+            progress, found = reader.wait(_STORE_TIMEOUT_S), reader.checkpoint
+        else:
+            progress, found = reader.poll(), newest_checkpoint(Path(run.plan.checkpoint_dir))
     except OSError:
-        progress = None
-    found = newest_checkpoint(folder)
+        progress, found = None, ""
     lines = [f"last: {progress}"] if progress is not None else []
     if found:
         lines.append(f"checkpoint: {found}")
-    if progress is not None and progress.loss is not None:
+    if progress is not None and progress.loss is not None and run.plan.checkpoint_folder:
         curve, board = hints.command("plot", cluster.name), hints.command("tensorboard", cluster.name)
         lines.append(f"Next: {curve}; {board}" + ("" if run.outcome == "succeeded" else f"; {_again(run)}"))
     elif found and run.outcome != "succeeded":

@@ -9,13 +9,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from dtfctl.control.cluster import Cluster
 from dtfctl.launchers import gpus
 from dtfctl.launchers.usage import Usage, measure
-from dtfctl.logs.progress import Progress, ProgressReader
+from dtfctl.logs.progress import Progress, Reader, follow
 from dtfctl.values.pace import TaskPace
 from dtfctl.values.plan import LOCALHOST
 from dtfctl.values.run import Run
@@ -37,7 +36,7 @@ class Looker:
         self._usages: dict[str, tuple[float | None, Usage]] = {}
         self._rates: dict[str, float] = {}
         self._gpus: dict[str, GpuUse] = {}
-        self._reader: ProgressReader | None = None
+        self._reader: Reader | None = None
         self._folder = ""
 
     def look(
@@ -111,13 +110,11 @@ class Looker:
         return rates
 
     def _progress(self, run: Run) -> Progress | None:
-        folder = run.plan.checkpoint_folder
-        if not folder:
-            return None
-        if self._reader is None or folder != self._folder:
-            self._reader, self._folder = ProgressReader(Path(folder), is_late=True), folder
+        folder = run.plan.checkpoint_dir
+        if folder != self._folder:
+            self._reader, self._folder = follow(folder, is_late=True), folder
         try:
-            return self._reader.poll()
+            return None if self._reader is None else self._reader.poll()
         except OSError:
             return None
 

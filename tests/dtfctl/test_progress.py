@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+import threading
+import uuid
 
 import pytest
 
-from dtfctl.logs.progress import ProgressReader
+from dtfctl.logs.progress import ProgressReader, StoredProgress, follow
 
 
 def field(number, wire, data):
@@ -106,3 +108,45 @@ def test_a_loss_that_is_no_number_has_no_trend(tmp_path, events):
         append(events, record(float(step), step, loss=1.0))
     append(events, record(20.0, 20, loss=float("nan")))
     assert reader.poll().trend is None
+
+
+def test_the_progress_of_a_training_in_a_store_is_followed():
+    fsspec = pytest.importorskip("fsspec")
+    url = f"memory://{uuid.uuid4().hex}/training"
+    store = fsspec.filesystem("memory")
+    reader = follow(url)
+    assert reader.wait(10) is None
+    first = record(10.0, 5, loss=2.5)
+    store.pipe_file(f"{url}/events.out.tfevents.1.host", first)
+    store.pipe_file(f"{url}/checkpoint", b'model_checkpoint_path: "model.ckpt-5"\n')
+    reader._next_at = 0
+    assert str(reader.wait(10)) == "step 5, loss 2.5"
+    assert reader.checkpoint == f"{url}/model.ckpt-5"
+    store.pipe_file(f"{url}/events.out.tfevents.1.host", first + record(20.0, 105, loss=1.5))
+    reader._next_at = 0
+    assert str(reader.wait(10)) == "step 105, 10.0 steps/s, loss 1.5"
+
+
+def test_nobody_waits_for_a_store_and_its_errors_end_nothing():
+    answer = threading.Event()
+
+    def slow(url):
+        answer.wait(10)
+        raise RuntimeError("no such bucket")
+
+    reader = StoredProgress("s3://bucket/x", open_folder=slow)
+    assert reader.poll() is None
+    answer.set()
+    assert reader.wait(10) is None and reader.checkpoint == ""
+
+
+def test_a_store_whose_package_is_missing_is_named_once(caplog):
+    def missing(url):
+        raise ImportError("Install s3fs to access S3")
+
+    reader = StoredProgress("s3://bucket/x", open_folder=missing)
+    for _ in range(3):
+        assert reader.wait(10) is None
+    assert [line for line in caplog.messages if "s3fs" in line] == [
+        "the progress in s3://bucket/x is not shown: Install s3fs to access S3 (pip install 'dtf[fs]')"
+    ]

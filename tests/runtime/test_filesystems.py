@@ -281,7 +281,8 @@ def test_a_store_that_gives_no_answer_must_be_an_error_and_not_an_empty_store(na
         REFUSED[name]()
 
 
-def test_a_stored_file_must_be_uploaded_when_it_has_grown_and_at_its_end():
+def test_a_stored_file_must_be_uploaded_when_it_has_grown_and_at_its_end(monkeypatch):
+    monkeypatch.setattr(fsspec_files, "_UPLOAD_SHARE", 1e-9)
     uploads = []
     with fsspec_files.StoredFile(lambda file: uploads.append(file.read()), b"old ") as file:
         file.flush()

@@ -12,6 +12,7 @@ Source: https://filesystem-spec.readthedocs.io/en/latest/api.html
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import errno
@@ -19,7 +20,9 @@ import functools
 import io
 import os
 import tempfile
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeVar
 
@@ -29,8 +32,8 @@ __all__ = ["FsspecFiles", "advice", "file_system"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_UPLOAD_AFTER_S = 30.0
-"""A flush uploads what is older than this, however little it is."""
+_UPLOAD_SHARE = 0.1
+"""Flushes of little that is new upload it as long as uploads take no more than this share of the time."""
 _PART_BYTES = 1 << 20
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "created")
 
@@ -262,7 +265,8 @@ class StoredFile(io.BufferedIOBase):
         self._file.write(old)
         self._upload = upload
         self._uploaded_bytes = -1
-        self._uploaded_at = time.monotonic()
+        self._upload_at = 0.0
+        _open_files.add(self)
 
     def writable(self) -> bool:
         return True
@@ -280,12 +284,11 @@ class StoredFile(io.BufferedIOBase):
         return self._file.seek(offset, whence)
 
     def flush(self) -> None:
-        """Uploads what was written, unless the last upload was just now and little was added to it."""
+        """Uploads what was written, unless that is little and the last upload was just now."""
         if self._file.closed:
             return
         size = self._file.tell()
-        is_old = time.monotonic() - self._uploaded_at >= _UPLOAD_AFTER_S
-        if size > 1.25 * self._uploaded_bytes or (is_old and size != self._uploaded_bytes):
+        if size > 1.25 * self._uploaded_bytes or (size != self._uploaded_bytes and time.monotonic() >= self._upload_at):
             self._store()
 
     def close(self) -> None:
@@ -293,17 +296,33 @@ class StoredFile(io.BufferedIOBase):
         if self.closed:
             return
         try:
-            self._store()
+            if self._file.tell() != self._uploaded_bytes:
+                self._store()
         finally:
             self._file.close()
             super().close()
 
     def _store(self) -> None:
-        position = self._file.tell()
+        position, begin = self._file.tell(), time.monotonic()
         self._file.seek(0)
         self._upload(self._file)
-        self._uploaded_bytes, self._uploaded_at = self._file.tell(), time.monotonic()
+        now = time.monotonic()
+        self._uploaded_bytes, self._upload_at = self._file.tell(), now + (now - begin) / _UPLOAD_SHARE
         self._file.seek(position)
+
+
+_open_files: weakref.WeakSet[StoredFile] = weakref.WeakSet()
+
+
+def _upload_the_rest() -> None:
+    """At the end of the process: stores what writers have flushed, for they are not always closed."""
+    for file in list(_open_files):
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+# Not atexit's, whose functions run after the end of the thread pools that the stores' libraries use.
+getattr(threading, "_register_atexit", atexit.register)(_upload_the_rest)
 
 
 def _is_in(path: str, folder: str) -> bool:
