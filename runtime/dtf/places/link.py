@@ -15,6 +15,7 @@ from typing import Any
 from dtf.places import frames
 from dtf.places.frames import Buffer, Reader
 from dtf.run.durability.replicated_resources import Part, Record, ReplicatedResources
+from dtf.wire import forks
 
 __all__ = ["Link"]
 
@@ -59,6 +60,7 @@ class Link:
         self._can_send_inline = not hasattr(sock, "pending")  # TLS is sealed by one thread
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
+        forks.renew_in_child(self, "_lock")
         self._queue: collections.deque[list[Buffer]] = collections.deque()
         self._queued_bytes = 0
         self._is_sending = False
