@@ -10,7 +10,7 @@ from dtf.build.ops.newer_names import sparse_merge
 from dtf.build.ops.segment import sparse_segment_mean as segment_mean
 from dtf.build.ops.segment import sparse_segment_sqrt_n as segment_sqrt_n
 from dtf.build.ops.segment import sparse_segment_sum as segment_sum
-from dtf.build.ops.sparse import cross, expand_dims, eye, from_dense
+from dtf.build.ops.sparse import cross, cross_hashed, expand_dims, eye, from_dense
 from dtf.build.ops.sparse import sparse_concat as concat
 from dtf.build.ops.sparse import sparse_fill_empty_rows as fill_empty_rows
 from dtf.build.ops.sparse import sparse_reorder as reorder
@@ -39,7 +39,7 @@ merge = sparse_merge
 placeholder = sparse_placeholder
 
 __all__ = [
-    "SparseConditionalAccumulator", "SparseTensor", "add", "concat", "cross", "expand_dims", "eye",
+    "SparseConditionalAccumulator", "SparseTensor", "add", "concat", "cross", "cross_hashed", "expand_dims", "eye",
     "fill_empty_rows", "from_dense", "mask", "matmul", "maximum", "merge", "minimum", "placeholder", "reduce_max",
     "reduce_max_sparse", "reduce_sum", "reduce_sum_sparse", "reorder", "reset_shape", "reshape", "retain",
     "segment_mean", "segment_sqrt_n", "segment_sum", "slice", "softmax", "sparse_dense_matmul", "split", "to_dense",

@@ -175,3 +175,49 @@ def test_slices_of_tensors_refuse_to_be_assigned():
         tf.constant([1.0])[0].assign(2.0)
     with pytest.raises(TypeError, match="valid indices, got 'x'"):
         tf.constant([1.0])[0:"x"]
+
+
+def test_walks_over_a_graph_stay_where_they_may():
+    from dtf.as_tensorflow.historic import op_selector
+
+    a, b = tf.constant(1, name="a"), tf.constant(2, name="b")
+    c = tf.add(a, b)
+    d = tf.multiply(c, c)
+    assert set(op_selector.get_backward_walk_ops(d.op)) == {a.op, b.op, c.op, d.op}
+    assert set(op_selector.get_backward_walk_ops(d, inclusive=False, stop_at_ts=[a])) == {b.op, c.op}
+    assert op_selector.get_backward_walk_ops(d.op, within_ops=[c.op]) == [d.op, c.op]
+    assert op_selector.get_consuming_ops([a, b]) == op_selector.get_generating_ops([c]) == [c.op]
+    assert op_selector.show_path(d, [a], [a]) == "Mul (Mul) <- Add (Add) <- a (Const)"
+    with pytest.raises(ValueError, match="does not belong to given graph"):
+        op_selector.get_unique_graph([a, tf.Graph().create_op("NoOp", [])])
+
+
+def test_tensors_become_slices_and_shapes_are_reduced():
+    from dtf.as_tensorflow.historic import math_ops
+
+    x = tf.constant([[1.0], [2.0]])
+    with tf.Session() as session:
+        slices = session.run(math_ops._as_indexed_slices(x))
+        assert (slices.indices.tolist(), slices.dense_shape.tolist()) == ([0, 1], [2, 1])
+        assert session.run(math_ops.reduced_shape([2, 3, 5], [1, -1])).tolist() == [2, 1, 1]
+    with pytest.raises(TypeError, match="Not a Tensor or IndexedSlices"):
+        math_ops._as_indexed_slices(5)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_orthogonal_convolutions_keep_the_norm_of_what_is_periodic(dimensions):
+    import numpy as np
+
+    from dtf.build import convolution_initializers
+
+    kind = getattr(convolution_initializers, f"ConvolutionOrthogonal{dimensions}D")
+    kernel = kind(gain=2.0, seed=1)([3] * dimensions + [2, 3])
+    x = np.random.default_rng(0).normal(size=[1, *[4] * dimensions, 2]).astype(np.float32)
+    periodic = np.pad(x, [(0, 0), *[(0, 2)] * dimensions, (0, 0)], mode="wrap")
+    with tf.Session() as session:
+        found = session.run(tf.nn.convolution(periodic, kernel, "VALID"))
+    np.testing.assert_allclose(np.linalg.norm(found), 2 * np.linalg.norm(x), rtol=1e-4)
+    with pytest.raises(ValueError, match="In_filters cannot be greater than out_filters"):
+        kind()([3] * dimensions + [3, 2])
+    with pytest.raises(ValueError, match="The tensor to initialize must be"):
+        kind()([3, 2])

@@ -9,6 +9,12 @@ import dtf as tf
 from dtf.as_tensorflow.historic.decorators import deprecated, deprecated_arg_values, deprecated_args
 from dtf.as_tensorflow.historic.layer_utils import smart_cond, smart_constant_value
 from dtf.as_tensorflow.historic.tensor_util import is_tensor
+from dtf.build.convolution_initializers import (
+    convolutional_delta_orthogonal,
+    convolutional_orthogonal_1d,
+    convolutional_orthogonal_2d,
+    convolutional_orthogonal_3d,
+)
 from dtf.contrib import nest
 from dtf.contrib.arg_scopes import (
     add_arg_scope,

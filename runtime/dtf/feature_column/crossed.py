@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dtf.build.apply import apply_op
 from dtf.build.ops import array as array_ops
 from dtf.build.ops.joining import stack
 from dtf.build.ops.lookup import StaticHashTable, StaticVocabularyTable, TextFileIndex, TextFileInitializer
@@ -17,6 +16,7 @@ from dtf.build.ops.math import cast, not_equal
 from dtf.build.ops.math import range as math_range
 from dtf.build.ops.parsing import VarLenFeature
 from dtf.build.ops.slicing import boolean_mask
+from dtf.build.ops.sparse import cross_hashed
 from dtf.build.sparse import SparseTensor
 from dtf.feature_column.categorical import CategoricalColumn
 from dtf.feature_column.dense import _Bucketized
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from dtf.build.tensor_like import DTypeLike
 
 __all__ = ["categorical_column_with_vocabulary_file", "crossed_column", "weighted_categorical_column"]
-
-_HASH_KEY = 0xDECAFCAFFE
-"""The key with which TensorFlow's crosses are hashed unless a program gives another."""
-
 
 def crossed_column(keys: Sequence[Any], hash_bucket_size: int, hash_key: int | None = None) -> CategoricalColumn:
     """The combinations of features, hashed to `hash_bucket_size` classes.
@@ -148,24 +144,8 @@ class _Crossed(CategoricalColumn):
 
     def ids(self, features: Mapping[str, Any]) -> Entries:
         parts = [_part(leaf, features) for leaf in _leaf_columns(self)]
-        sparse = [part for part in parts if isinstance(part, SparseTensor)]
-        dense = [part for part in parts if not isinstance(part, SparseTensor)]
-        values = [part.values for part in sparse]
-        found = apply_op(
-            "SparseCross",
-            None,
-            indices=[part.indices for part in sparse],
-            values=[each if each.dtype == dtypes.string else cast(each, dtypes.int64) for each in values],
-            shapes=[part.dense_shape for part in sparse],
-            dense_inputs=[each if each.dtype == dtypes.string else cast(each, dtypes.int64) for each in dense],
-            hashed_output=True,
-            num_buckets=self.hash_bucket_size,
-            hash_key=_HASH_KEY if self.hash_key is None else self.hash_key,
-            out_type=dtypes.int64,
-            internal_type=dtypes.int64 if any(part.dtype != dtypes.string for part in parts) else dtypes.string,
-        )
-        indices, ids, shape = found
-        return Entries(indices[:, 0], ids, shape[0])
+        found = cross_hashed(parts, self.hash_bucket_size, self.hash_key)
+        return Entries(found.indices[:, 0], found.values, found.dense_shape[0])
 
 
 @dataclass(frozen=True)

@@ -301,6 +301,43 @@ def cross(inputs: Sequence[Any], name: str | None = None, separator: str | None 
     ))  # fmt: skip
 
 
+DEFAULT_HASH_KEY = 0xDECAFCAFFE
+"""What the hashes of crosses begin with, unless the caller gives a key."""
+
+
+def cross_hashed(
+    inputs: Sequence[Any], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
+) -> SparseTensor:
+    """Every combination of one feature of each column, row by row, as a hash.
+
+    Args:
+      inputs: matrices, sparse or dense, of strings or integers, with as many rows each.
+      num_buckets: the hashes are below this number; 0 for all of int64.
+      hash_key: what the hashes begin with.
+      name: the name of the operation.
+
+    Returns:
+      A SparseTensor of int64.
+
+    Raises:
+      TypeError: `inputs` is not a list.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/sparse/cross_hashed
+    """
+    if not isinstance(inputs, list | tuple):
+        raise TypeError("Inputs must be a list")
+    sparse = [each for each in inputs if isinstance(each, SparseTensor)]
+    dense = [_feature(each) for each in inputs if not isinstance(each, SparseTensor)]
+    values = [_feature(each.values) for each in sparse]
+    has_numbers = any(each.dtype != dtypes.string for each in (*values, *dense))
+    return SparseTensor(*apply_op(
+        "SparseCross", name, indices=[each.indices for each in sparse], values=values,
+        shapes=[each.dense_shape for each in sparse], dense_inputs=dense, hashed_output=True, num_buckets=num_buckets,
+        hash_key=hash_key or DEFAULT_HASH_KEY, out_type=dtypes.int64,
+        internal_type=dtypes.int64 if has_numbers else dtypes.string,
+    ))  # fmt: skip
+
+
 def _feature(values: Any) -> Tensor:
     tensor = convert_to_tensor(values)
     return apply_op("Cast", x=tensor, DstT=dtypes.int64) if tensor.dtype.is_integer else tensor
