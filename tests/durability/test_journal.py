@@ -19,6 +19,7 @@ import pytest
 from dtf.run.durability import durable_resources, durable_variable, journal, transaction_lock
 from dtf.run.durability.durable_resources import DurableResources
 from dtf.run.durability.once import StepName
+from dtf.run.state import resources as resources_module
 from dtf.run.state.resources import Variable
 from dtf.wire import dtypes, errors
 
@@ -219,6 +220,32 @@ def test_a_value_that_a_reader_holds_must_not_change(tmp_path):
     assert found(tmp_path / "state") == ({8.0}, True)
 
 
+def test_a_sparse_update_waits_until_a_save_that_begins_has_dropped_the_value(tmp_path, monkeypatch):
+    class Save:
+        is_young = True
+        released = 0
+
+        def before_update(self, array, rows):
+            assert rows is not None
+
+        def before_release(self, array):
+            self.released += 1
+
+    resources = filled(tmp_path / "state")
+    table, save = variable(resources, "table"), Save()
+    update(resources, 1)
+    block = table.block
+    table.watch(save)
+    held = [table.read()]
+    monkeypatch.setattr(resources_module.time, "sleep", lambda _: held.clear())
+    update(resources, 2)
+    monkeypatch.undo()
+    assert (table.block is block, save.released, save.is_young) == (True, 0, False)
+    assert table.rows_touched == 6
+    resources.close()
+    assert found(tmp_path / "state") == ({2.0}, True)
+
+
 def test_blocks_must_be_used_again_and_not_pile_up(tmp_path):
     resources = filled(tmp_path / "state")
     for number in range(1, 30):
@@ -284,9 +311,19 @@ def test_a_slot_refuses_steps_that_it_has_left_and_attempts_that_are_not_the_new
 
 
 def test_a_step_id_bears_the_identity_of_its_step():
-    for name in (StepName(5, 3, 9, 2), StepName((1 << 20) - 1, 255, (1 << 29) - 1, 63)):
+    for name in (StepName(5, 3, 9, 2), StepName((1 << 20) - 1, 255, (1 << 25) - 1, 1023)):
         assert StepName.of(name.step_id) == name
         assert name.step_id < 1 << 63
+
+
+def test_the_numbers_of_a_slot_may_wrap_around(tmp_path):
+    steps = DurableResources(tmp_path / "state").steps
+    last = (1 << 25) - 1
+    steps.begin("s", StepName(1, 0, last, 0).step_id)
+    steps.begin("s", StepName(1, 0, last + 1, 0).step_id)
+    with pytest.raises(errors.AbortedError, match="is over"):
+        steps.begin("s", StepName(1, 0, last, 1).step_id)
+    assert steps.begin("s", StepName(1, 0, 1, 0).step_id).results() == {}
 
 
 def test_a_killed_process_releases_its_folder(tmp_path):

@@ -91,8 +91,14 @@ class DurableVariable(Variable):
             self._owner.touch(self)
             if self.block is None:
                 return super().writable(rows)
+            if rows is not None:
+                self.rows_touched += rows.size
+            # A save that has just begun drops the value at once; without a wait for that, all of a table is copied.
             is_in_place = self._may_overwrite() or (
-                rows is not None and self.block is self.kept and not self._has_readers() and self._save(rows)
+                rows is not None
+                and self.block is self.kept
+                and (self._is_exclusive() or self._settles())
+                and self._save(rows)
             )
             if self._watchers:
                 self._announce(not is_in_place, rows)
@@ -150,6 +156,9 @@ class DurableVariable(Variable):
     def _may_overwrite(self) -> bool:
         """Whether the value is one that no record names and nobody else sees."""
         return self.block is not None and self.block is not self.kept and not self._has_readers()
+
+    def _is_exclusive(self) -> bool:
+        return super()._is_exclusive() if self.block is None else not self._has_readers()
 
     def _has_readers(self) -> bool:
         return sys.getrefcount(self._array) > _SHARED_WITH_BLOCK_COUNT

@@ -4,9 +4,9 @@ Owns the layout of step ids that bear an identity, the entry of each slot, and t
 state: one whose result is in the entry of its step is not run again. Does not know how results outlive a process
 (`durable_resources`), nor who sends a step again (`master.durable_steps`).
 
-    step id     session u20, slot u8, number u29, attempt u6
+    step id     session u20, slot u8, number u25, attempt u10
 
-A slot runs one step at a time, so a new number says that the step before is over.
+A slot runs one step at a time, so a new number says that the step before is over. Numbers wrap around.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "once_each",
 ]  # fmt: skip
 
-SESSION_BITS, _SLOT_BITS, _NUMBER_BITS, _ATTEMPT_BITS = 20, 8, 29, 6
+SESSION_BITS, _SLOT_BITS, _NUMBER_BITS, _ATTEMPT_BITS = 20, 8, 25, 10
 SLOTS_MAX = 1 << _SLOT_BITS
 ATTEMPTS_MAX = 1 << _ATTEMPT_BITS
 _NUMBER_MASK = (1 << _NUMBER_BITS) - 1
