@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dtf.run.executor.in_place import overwritten
 from dtf.run.executor.instructions import Instruction
+from dtf.run.executor.joint_updates import with_joint_updates
 from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segment_source import SegmentWriter, annotated, globals_of
 from dtf.run.interfaces import Key
@@ -28,6 +29,7 @@ class FlatProgram:
     """
 
     def __init__(self, instructions: list[Instruction], constants: Mapping[int, Array] | None = None) -> None:
+        instructions = with_joint_updates(instructions)
         graph = self._graph = SegmentGraph(instructions, constants)
         self.instructions = instructions
         self.segments = graph.segments

@@ -54,6 +54,7 @@ class Instruction:
       group: of a _Recv whose value is pushed: the number of the values that come together with it (see `piggyback`).
       absorbed: nodes whose work this instruction does besides its own (see `sums_of_products`).
       keeps: it changes state that outlives the process (see `durability`).
+      joins, joined_to: it does the work of others as well, which are joined to it by its index (see `joint_updates`).
     """
 
     index: int
@@ -68,6 +69,8 @@ class Instruction:
     group: int | None = None
     absorbed: tuple[kernels.KernelNode, ...] = ()
     keeps: bool = False
+    joins: bool = False
+    joined_to: int | None = None
 
     @property
     def name(self) -> str:

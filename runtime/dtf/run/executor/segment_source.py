@@ -56,6 +56,8 @@ class SegmentWriter:
         is_confirmed = False  # a step that is cancelled between its confirmation and its update would lose records
         for position, index in enumerate(self._segment.instructions):
             instruction = self._graph.instructions[index]
+            if self._is_left_out(instruction):
+                continue
             is_confirmed = is_confirmed or instruction.op == CONFIRM
             is_heavy = instruction.op in HEAVY or bool(instruction.absorbed)
             if position and not is_confirmed and (position % _NODES_UNCHECKED == 0 or is_heavy):
@@ -63,6 +65,10 @@ class SegmentWriter:
             self._write_instruction(instruction)
         if len(self._lines) == before:
             self._line(-1, "    pass")
+
+    def _is_left_out(self, instruction: Instruction) -> bool:
+        """Whether a joint update does the work of this one; where values may be dead, this one of a joint update's."""
+        return instruction.joins if self._careful else instruction.joined_to is not None
 
     def _write_instruction(self, instruction: Instruction) -> None:
         index = instruction.index
@@ -252,6 +258,8 @@ class SegmentWriter:
         last_use: dict[tuple[int, int], int] = {}
         for index in self._segment.instructions:
             instruction = self._graph.instructions[index]
+            if self._is_left_out(instruction):
+                continue
             values = [self._graph.resolve(value) for value in instruction.inputs]
             if (index, 0) in self._graph.alias:
                 is_read = instruction.passes_reference and not self._may_be_dead(self._graph.alias[index, 0])

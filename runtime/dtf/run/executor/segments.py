@@ -18,7 +18,8 @@ from dtf.run.executor.instructions import ALIASES, CALLS_USERS, MERGES, Instruct
 from dtf.run.interfaces import Value
 from dtf.run.value_types import Array
 
-__all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "constants_of", "group_node", "guards_of", "segments_of"]
+__all__ = ["TOKEN", "Guard", "Segment", "aliases_of", "asynchronous_ancestors", "constants_of", "group_node"]
+__all__ += ["guards_of", "segments_of"]
 
 TOKEN = -1
 """The output number that stands for "this node has run" where deadness of a control edge is checked."""
@@ -152,13 +153,7 @@ def segments_of(
     """Groups instructions by their asynchronous ancestors. Values that come together count as one of these, and what
     brings them is in no segment. What is held together (see `atomic_updates`) shares the ancestors of the last of it.
     """
-    numbers: dict[int, int] = {}
-    number_of: dict[int, int] = {}
-    for index in order:
-        if instructions[index].kernel.asynchronous:
-            group = instructions[index].group
-            node = index if group is None else group_node(group)
-            numbers[index] = number_of.setdefault(node, len(number_of))
+    numbers = _numbers_of_asynchronous(instructions, order)
     ancestors = _ancestors(instructions, order, numbers, {})
     held = held_together(instructions, order)
     if held:
@@ -184,6 +179,25 @@ def segments_of(
         segment.is_update = has_update(segment.instructions, instructions)
         segment.is_of_user = any(instructions[index].op in CALLS_USERS for index in segment.instructions)
     return segments, segment_of
+
+
+def asynchronous_ancestors(instructions: list[Instruction], order: list[int]) -> dict[int, int]:
+    """What each instruction waits for, as a set of bits. Instructions of equal sets are in one segment, unless they are
+    held together with others.
+    """
+    return _ancestors(instructions, order, _numbers_of_asynchronous(instructions, order), {})
+
+
+def _numbers_of_asynchronous(instructions: list[Instruction], order: list[int]) -> dict[int, int]:
+    """A number for each asynchronous instruction; values that come together have one."""
+    numbers: dict[int, int] = {}
+    number_of: dict[int, int] = {}
+    for index in order:
+        if instructions[index].kernel.asynchronous:
+            group = instructions[index].group
+            node = index if group is None else group_node(group)
+            numbers[index] = number_of.setdefault(node, len(number_of))
+    return numbers
 
 
 def _ancestors(

@@ -63,7 +63,7 @@ from dtf.wire.text_cache import cached_by_text
 
 __all__ = ["CPU", "DEAD", "DEFAULT", "ONEDNN", "Factory", "Function", "Kernel", "KernelNode"]
 __all__ += ["below", "bind", "has_kernel", "into_of", "kernel", "load_all", "lookup", "may_wait", "register"]
-__all__ += ["registered_ops", "rows", "with_into"]
+__all__ += ["Update", "registered_ops", "rows", "update_of", "with_into", "with_update"]
 
 Function = Callable[..., Outputs]
 """What each step runs for a node."""
@@ -279,6 +279,36 @@ def into_of(function: Function) -> Callable[..., Array | None] | None:
 
 
 _INTO = "_dtf_into"
+
+
+class Update(NamedTuple):
+    """What several updates of one kind need to be applied as one.
+
+    Attributes:
+      rule: f(variable, *slots, gradient, *scalars) changes variable and slots in place, element by element.
+      variables: how many inputs, the first ones, are the variable and its slots; all have the gradient's shape.
+      gradient_at: the place of the gradient among the inputs.
+      scalars_at: the places of the scalars.
+    """
+
+    rule: Callable[..., None]
+    variables: int
+    gradient_at: int
+    scalars_at: tuple[int, ...]
+
+
+def with_update(function: Function, update: Update) -> Function:
+    """Says of the function of a kernel that it is an update that others may be joined with."""
+    setattr(function, _UPDATE, update)
+    return function
+
+
+def update_of(function: Function) -> Update | None:
+    """The update that `with_update` has said that a function is."""
+    return getattr(function, _UPDATE, None)
+
+
+_UPDATE = "_dtf_update"
 
 
 def _unknown(op: str) -> UnknownNameError:

@@ -7,7 +7,7 @@ which numpy's matrix products are as fast (measured; the table is in tests/bench
 - windows of one element, which are nothing but a matrix product;
 - the filters' gradient from 32 input channels on, where the processor has no AVX-512;
 - batch normalisations and softmax of fewer than 2 ** 14 elements, gradients of Relu of fewer than 2 ** 16;
-- products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 15 elements.
+- products of fewer than 2 ** 20 multiplications, and updates of fewer than 2 ** 14 elements.
 
 The library is loaded by the first node that convolves or pools, and by the first product, update or normalisation of
 enough elements.
@@ -36,7 +36,7 @@ from dtf.wire.window_shapes import Extent, channel_axis
 
 _CHANNELS_OF_FILTER_GRADIENT_MAX = 31
 _MULTIPLICATIONS_MIN = 1 << 20
-_UPDATED_MIN = 1 << 15
+_UPDATED_MIN = 1 << 14
 _NORMALIZED_MIN = 1 << 14
 _RECTIFIED_MIN = 1 << 16
 _ALL_AT_ONCE = 1 << 62

@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 
 from dtf.run.executor.step import StepContext
-from dtf.run.kernels import Function, KernelNode, kernel
+from dtf.run.kernels import Function, KernelNode, Update, kernel, with_update
 from dtf.run.kernels.arguments import shape_of
 from dtf.run.state.resources import ResourceHandle, Variable
 from dtf.run.value_types import Array
@@ -500,7 +500,7 @@ def of_references(node: KernelNode, rule: Rule, block: int = _BLOCK) -> Function
         apply(inputs)
         return inputs[0]
 
-    return kernel_function
+    return _joinable(kernel_function, node, rule)
 
 
 def of_resources(node: KernelNode, rule: Rule, block: int = _BLOCK) -> Function:
@@ -513,7 +513,19 @@ def of_resources(node: KernelNode, rule: Rule, block: int = _BLOCK) -> Function:
         found = [step.resources.get(handle, Variable) for handle in handles]
         apply((*found, *inputs[variables:]))
 
-    return kernel_function
+    return _joinable(kernel_function, node, rule)
+
+
+def _joinable(function: Function, node: KernelNode, rule: Rule) -> Function:
+    """The function; that of a dense update, which has one gradient and scalars, with what joins it to others."""
+    inputs = node.op_def.inputs
+    names = [arg.name for arg in inputs]
+    count = sum(arg.is_ref or arg.type is not None and arg.type.name == "resource" for arg in inputs)
+    if "indices" in names:
+        return function
+    place = names.index("grad" if "grad" in names else "delta")
+    scalars = tuple(each for each in range(count, len(names)) if each != place)
+    return with_update(function, Update(rule, count, place, scalars))
 
 
 def _application(node: KernelNode, rule: Rule, block: int) -> Callable[[tuple[_Input, ...]], None]:
