@@ -122,3 +122,18 @@ def test_tables_of_numbers_are_read(tmp_path):
         datasets.load_csv_without_header(str(tmp_path / "none"), np.int32, np.float32)
     with pytest.raises(ValueError, match="'iris' is not part of dtf"):
         datasets.load_dataset("iris")
+
+
+def test_helpers_of_old_programs_read_files_that_are_there(tmp_path):
+    assert mnist.dense_to_one_hot(np.array([2, 0]), 3).tolist() == [[0, 0, 1], [1, 0, 0]]
+    table = tmp_path / "iris.csv"
+    table.write_text("2,2,a,b\n1.5,2.5,0\n3.5,4.5,1\n")
+    assert datasets.maybe_download("iris.csv", str(tmp_path), mnist.SOURCE_URL) == str(table)
+    data, target = datasets.load_iris(str(table))
+    assert data.tolist() == [[1.5, 2.5], [3.5, 4.5]] and target.tolist() == [0, 1]
+    datasets.shrink_csv(str(table), 2)
+    assert (tmp_path / "small_iris.csv").read_text() == "2,2,a,b\n3.5,4.5,1\n"
+    with pytest.raises(tf.errors.NotFoundError, match="absent.csv: put it there"):
+        datasets.maybe_download("absent.csv", str(tmp_path), "http://example.org/absent.csv")
+    with pytest.raises(ValueError, match="data_path"):
+        datasets.load_boston()

@@ -22,6 +22,7 @@ from dtf.build.ops import conv as conv_ops
 from dtf.build.tensor import Tensor
 from dtf.build.variable_scope import variable_scope
 from dtf.contrib.arg_scopes import add_arg_scope
+from dtf.contrib.averaged_batch_norm import averaged_batch_norm
 from dtf.contrib.collecting import collect_named_outputs, collect_variable
 
 __all__ = [
@@ -155,14 +156,28 @@ def batch_norm(
     Args:
       param_initializers, param_regularizers: for "beta" and "gamma" (and "moving_mean", "moving_variance").
       updates_collections: where to put the updates of the moving statistics; with None the outputs wait for them.
-      batch_weights, zero_debias_moving_mean: not supported.
+      batch_weights: [batch], how much each example counts in the batch's statistics.
+      zero_debias_moving_mean: correct the moving mean for its start at zero.
 
     Raises:
-      NotImplementedError: an argument that is not supported is given.
+      ValueError: `batch_weights` or `zero_debias_moving_mean` come with `renorm` or `adjustment`, or `batch_weights`
+          with `fused`.
     """
-    for argument, value in (("batch_weights", batch_weights), ("zero_debias_moving_mean", zero_debias_moving_mean)):
-        if value is not None and value is not False:
-            raise NotImplementedError(f"batch_norm does not take {argument} here: leave it out")
+    if batch_weights is not None or zero_debias_moving_mean:
+        if renorm or adjustment is not None or (fused and batch_weights is not None):
+            raise ValueError("batch_weights and zero_debias_moving_mean go with neither renorm, adjustment nor fused")
+        kinds = [*(["beta"] if center else []), *(["gamma"] if scale else []), "moving_mean", "moving_variance"]
+        shown = {kind: ((param_initializers or {}).get(kind), (param_regularizers or {}).get(kind)) for kind in kinds}
+        with variable_scope(scope, "BatchNorm", [inputs], custom_getter=_model_variable, reuse=reuse) as names:
+            axis = 1 if _layer_format(data_format) == "channels_first" else -1
+            outputs, variables = averaged_batch_norm(
+                inputs, axis, shown, trainable, decay, epsilon, is_training, batch_weights, zero_debias_moving_mean,
+                updates_collections,
+            )  # fmt: skip
+            outputs = activation_fn(outputs) if activation_fn else outputs
+            for kind, variable in variables.items():
+                collect_variable(variable, variables_collections, kind)
+            return collect_named_outputs(outputs_collections, names.name, outputs)
     initializers = {f"{name}_initializer": value for name, value in (param_initializers or {}).items()}
     regularizers = {f"{name}_regularizer": value for name, value in (param_regularizers or {}).items()}
     with variable_scope(scope, "BatchNorm", [inputs], custom_getter=_model_variable, reuse=reuse) as names:

@@ -11,16 +11,20 @@ from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.graph import Tensor
+from dtf.build.initializers import _TRUNCATED_DEVIATION
 from dtf.build.initializers import variance_scaling_initializer as _variance_scaling
 from dtf.contrib.layer_functions import *
 from dtf.contrib.layer_training import *
 from dtf.contrib.more_layers import *
+from dtf.contrib.sequence_layers import *
 from dtf.wire import dtypes
+
+_TRUNCATED_VARIANCE = 1.3
 
 
 def xavier_initializer(uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32) -> _variance_scaling:
     """Glorot's initializer."""
-    return _variance_scaling(1.0, "fan_avg", "uniform" if uniform else "truncated_normal", seed, dtype)
+    return variance_scaling_initializer(1.0, "FAN_AVG", uniform, seed, dtype)
 
 
 xavier_initializer_conv2d = xavier_initializer
@@ -33,9 +37,22 @@ def variance_scaling_initializer(
     seed: int | None = None,
     dtype: Any = dtypes.float32,
 ) -> _variance_scaling:
-    """`tf.variance_scaling_initializer` with its first arguments; He's by default."""
-    distribution = "uniform" if uniform else "truncated_normal"
-    return _variance_scaling(factor, mode.lower(), distribution, seed, dtype)
+    """`tf.variance_scaling_initializer` with its first arguments; He's by default.
+
+    A truncated normal distribution has 1.3 times the variance in place of the exact factor.
+
+    Raises:
+      TypeError: `mode` or `dtype` is not one that an initializer can have.
+    """
+    if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
+        raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
+    if not dtypes.as_dtype(dtype).is_floating:
+        raise TypeError("Cannot create initializer for non-floating point type.")
+    if uniform:
+        return _variance_scaling(factor, mode.lower(), "uniform", seed, dtype)
+    return _variance_scaling(
+        factor * _TRUNCATED_VARIANCE * _TRUNCATED_DEVIATION**2, mode.lower(), "truncated_normal", seed, dtype
+    )
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Tensor | None]:

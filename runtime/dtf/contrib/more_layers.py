@@ -19,9 +19,9 @@ __all__ = [
     "avg_pool3d", "bias_add", "bow_encoder", "conv1d", "conv2d_in_plane", "conv2d_transpose", "conv3d",
     "conv3d_transpose", "convolution1d", "convolution2d_in_plane", "convolution2d_transpose", "convolution3d",
     "convolution3d_transpose", "elu", "embed_sequence", "group_norm", "instance_norm", "layer_norm",
-    "legacy_fully_connected", "max_pool3d", "maxout", "one_hot_encoding", "pool", "relu6", "repeat",
-    "safe_embedding_lookup_sparse", "separable_conv2d", "separable_convolution2d", "softmax", "spatial_softmax",
-    "stack", "unit_norm",
+    "legacy_fully_connected", "max_pool3d", "maxout", "one_hot_encoding", "poincare_normalize", "pool", "relu6",
+    "repeat", "safe_embedding_lookup_sparse", "scale_gradient", "separable_conv2d", "separable_convolution2d",
+    "softmax", "spatial_softmax", "stack", "unit_norm",
 ]  # fmt: skip
 
 conv1d = convolution1d = conv3d = convolution3d = basic.conv2d
@@ -342,22 +342,36 @@ def spatial_softmax(
     features: Any, temperature: Any = None, name: str | None = None, variables_collections: Any = None,
     trainable: bool = True, data_format: str = "NHWC",
 ) -> Any:  # fmt: skip
-    """For each channel the expected place (x, y) of its pixels, from -1 to 1: [batch, 2 * channels]."""
+    """For each channel the expected place (x, y) of its pixels, from -1 to 1: [batch, 2 * channels].
+
+    Args:
+      features: float32 images with known channels.
+      temperature: the first value of the variable that divides the features; 1 by default.
+      trainable: whether training changes that variable.
+
+    Raises:
+      ValueError: another format, or the number of channels is not known.
+    """
+    if data_format not in ("NHWC", "NCHW"):
+        raise ValueError("data_format has to be either NCHW or NHWC.")
     with tf.variable_scope(name, "spatial_softmax"):
         features = tf.convert_to_tensor(features)
-        shape = features.get_shape().as_list()
+        channels = features.get_shape()[-1 if data_format == "NHWC" else 1].value
+        if channels is None:
+            raise ValueError(
+                "The num_channels dimension of the inputs to `spatial_softmax` should be defined. Found `None`."
+            )
         if data_format == "NHWC":
             features = tf.transpose(features, [0, 3, 1, 2])
-            height, width, channels = shape[1:]
-        else:
-            channels, height, width = shape[1:]
-        if temperature is None:
-            temperature = tf.get_variable(
-                "temperature", [], tf.float32, tf.ones_initializer(), trainable=trainable,
-                collections=[tf.GraphKeys.GLOBAL_VARIABLES],
-            )  # fmt: skip
+        size = features.get_shape().as_list()[2:]
+        height, width = tf.unstack(tf.shape(features)[2:]) if None in size else size
+        scale = model_variable(
+            "temperature", [], tf.float32, tf.constant_initializer(1.0 if temperature is None else temperature),
+            trainable=trainable,
+        )  # fmt: skip
+        collect_variable(scale, variables_collections if trainable else None, "temperature")
         xs, ys = tf.meshgrid(tf.lin_space(-1.0, 1.0, height), tf.lin_space(-1.0, 1.0, width), indexing="ij")
-        attention = tf.nn.softmax(tf.reshape(features, [-1, height * width]) / temperature)
+        attention = tf.nn.softmax(tf.reshape(features, [-1, height * width]) / scale)
         places = [tf.reduce_sum(tf.reshape(each, [-1]) * attention, [1], keep_dims=True) for each in (xs, ys)]
         return tf.reshape(tf.concat(places, 1), [-1, channels * 2])
 
@@ -387,6 +401,25 @@ def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -
         inputs = tf.convert_to_tensor(inputs)
         length = tf.sqrt(epsilon + tf.reduce_sum(tf.square(inputs), dim, keepdims=True))
         return inputs / length
+
+
+@add_arg_scope
+def poincare_normalize(x: Any, axis: Any = 1, epsilon: float = 1e-5, name: str | None = None) -> Any:
+    """The vectors along a dimension, shortened to a length of at most 1 - epsilon."""
+    with tf.name_scope(name, "poincare_normalize", [x]) as scope:
+        x = tf.convert_to_tensor(x, name="x")
+        inverse = tf.rsqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
+        return tf.multiply(x, tf.minimum((1.0 - epsilon) * inverse, 1.0), name=scope)
+
+
+def scale_gradient(inputs: Any, gradient_multiplier: Any) -> Any:
+    """`inputs`, whose gradients are multiplied by a number."""
+
+    @tf.custom_gradient
+    def scaled(values: Any, factor: Any) -> Any:
+        return tf.identity(values), lambda gradient: (gradient * factor, None)
+
+    return scaled(inputs, tf.convert_to_tensor(gradient_multiplier))
 
 
 def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

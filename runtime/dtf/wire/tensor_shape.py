@@ -402,12 +402,13 @@ def _wrong_rank(shape: TensorShape, words: str, in_graph: str) -> ValueError:
     return misfit(f"Shape {shape} {words}", f"Shape {in_graph} but is rank {shape.ndims}")
 
 
-def unknown_shape(rank: int | None = None) -> TensorShape:
-    """A shape of `rank` unknown dimensions, or of unknown rank.
+def unknown_shape(rank: int | None = None, ndims: int | None = None) -> TensorShape:
+    """A shape of `rank` (of old: `ndims`) unknown dimensions, or of unknown rank.
 
     Raises:
       ValueError: `rank` is negative or more than a tensor may have.
     """
+    rank = ndims if rank is None else rank
     if rank is not None and not 0 <= rank <= TENSORFLOW_RANK_MAX:
         raise ValueError(f"A shape has from 0 to {TENSORFLOW_RANK_MAX} dimensions, not {rank}")
     return _of_sizes(None if rank is None else (None,) * rank)

@@ -20,7 +20,13 @@ from dtf.wire import dtypes, errors, filesystems
 from dtf.wire.decompress import decompress
 from dtf.wire.files import read_within_memory
 
-__all__ = ["DataSet", "Datasets", "extract_images", "extract_labels", "load_mnist", "read_data_sets"]
+__all__ = [
+    "DEFAULT_SOURCE_URL", "DataSet", "Datasets", "SOURCE_URL", "dense_to_one_hot", "extract_images", "extract_labels",
+    "load_mnist", "read_data_sets",
+]  # fmt: skip
+
+DEFAULT_SOURCE_URL = SOURCE_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+"""Where the files once came from, for programs that pass it on; nothing is downloaded."""
 
 _KINDS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _IMAGES_MAGIC = 0x803
@@ -190,7 +196,17 @@ def extract_labels(f: Any, one_hot: bool = False, num_classes: int = 10) -> np.n
         return labels
     if labels.size and labels.max() >= num_classes:
         raise errors.DataLossError.of(f"{name}: the label {labels.max()} is not below {num_classes}")
-    return np.eye(num_classes)[labels]
+    return dense_to_one_hot(labels, num_classes)
+
+
+def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
+    """Labels [count] as float64 [count, num_classes]."""
+    return np.eye(num_classes)[np.ravel(labels_dense)]
+
+
+def _read32(bytestream: Any) -> int:
+    """The next number of an idx file; programs read the headers of their own files with it."""
+    return int(np.frombuffer(bytestream.read(4), ">u4")[0])
 
 
 def _paths(folder: str) -> list[str]:
