@@ -26,10 +26,10 @@ EVERYTHING = frozenset({"*"})
 
 _INPUTS = frozenset(
     "alg axis batch_dims begin block_shape block_size concat_dim condition counter crops delta depth dim dimension "
-    "dims end element_shape fft_length filter_sizes index input_sizes k key limit loc maxval minval multiples n "
-    "num_elements num_lower num_samples num_segments num_upper orig_input_shape out_backprop_shape output_shape "
-    "paddings perm pred reduction_indices seed shape shift size size_splits sizes slice_index split_dim start strides "
-    "truncated_shape".split()
+    "dims element_shape end fft_length filter_sizes index input_sizes k key limit loc max_size maxval minval "
+    "multiples n num_elements num_lower num_samples num_segments num_upper orig_input_shape out_backprop_shape "
+    "output_shape paddings perm pred reduction_indices seed shape shape_to_prepend shift size size_splits sizes "
+    "slice_index split_dim start strides truncated_shape".split()
 )
 """Inputs that describe others, where their dtype is an integer's or bool. No arrays of data bear these names, but for
 those of the type "T"."""

@@ -7,6 +7,7 @@ each of its iterations.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from dtf.run.kernels import Function, KernelNode, kernel
 from dtf.run.kernels.arguments import invalid
 from dtf.run.state.resources import ResourceHandle, handle_of
 from dtf.run.state.tensor_arrays import Stack, TensorArray
-from dtf.run.value_types import Array
 from dtf.wire.tensor_shape import TensorShape
 
 _numbers = itertools.count()
@@ -28,7 +28,8 @@ def _keep(step: StepContext, resource: object, name: str) -> ResourceHandle:
     return ResourceHandle(step.device_name, "", unique, type(resource).__name__)
 
 
-def _array(step: StepContext, handle: ResourceHandle) -> TensorArray:
+def array_of(step: StepContext, handle: ResourceHandle) -> TensorArray:
+    """The tensor array of a handle."""
     return step.step_resources.get(handle, TensorArray)
 
 
@@ -72,7 +73,7 @@ def _(node: KernelNode) -> Function:
 
 
 def _gradient(step: StepContext, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
-    array = _array(step, handle).gradient(source, prepend)
+    array = array_of(step, handle).gradient(source, prepend)
     name = f"{handle_of(handle).name}@{source}"
     step.step_resources.lookup_or_create("", name, TensorArray, lambda: array)
     return ResourceHandle(step.device_name, "", name, TensorArray.__name__)
@@ -83,7 +84,7 @@ def _(node: KernelNode) -> Function:
     def write(
         step: StepContext, handle: ResourceHandle, index: np.ndarray, value: np.ndarray, flow: np.ndarray
     ) -> np.ndarray:
-        _array(step, handle).write(int(index), value)
+        array_of(step, handle).write(int(index), value)
         return flow
 
     return write
@@ -91,7 +92,7 @@ def _(node: KernelNode) -> Function:
 
 @kernel("TensorArrayReadV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    return lambda step, handle, index, flow: _array(step, handle).read(int(index))
+    return lambda step, handle, index, flow: array_of(step, handle).read(int(index))
 
 
 @kernel("TensorArrayGatherV3", stateful=True)
@@ -99,16 +100,22 @@ def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
 
     def gather(step: StepContext, handle: ResourceHandle, indices: np.ndarray, flow: np.ndarray) -> np.ndarray:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         values = [array.read(index) for index in indices.tolist()]
         if not values:
-            return np.zeros((0, *_sizes(shape.merge_with(array.element_shape))), dtype)
-        return _stacked(values)
+            return np.zeros((0, *known_sizes(shape.merge_with(array.element_shape))), dtype)
+        check_same_shapes([np.shape(value) for value in values])
+        return np.stack(values)
 
     return gather
 
 
-def _sizes(shape: TensorShape) -> list[int]:
+def known_sizes(shape: TensorShape) -> list[int]:
+    """The sizes of the elements of an array that has none.
+
+    Raises:
+      InvalidArgumentError: they are not known.
+    """
     if not shape.is_fully_defined():
         raise invalid(
             f"TensorArray has size zero, but element shape {shape} is not fully defined. Currently only static "
@@ -118,15 +125,27 @@ def _sizes(shape: TensorShape) -> list[int]:
     return shape.as_list()  # type: ignore[return-value]
 
 
-def _stacked(values: list[Array]) -> np.ndarray:
-    first = np.shape(values[0])
-    other = next((i for i, value in enumerate(values) if np.shape(value) != first), None)
+def check_same_shapes(shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuses values of several shapes, which cannot be put together."""
+    first = shapes[0]
+    other = next((i for i, shape in enumerate(shapes) if shape != first), None)
     if other is not None:
         raise invalid(
             f"TensorArray has inconsistent shapes.  Index 0 has shape: {list(first)} but index {other} has shape: "
-            f"{list(np.shape(values[other]))}"
+            f"{list(shapes[other])}"
         )
-    return np.stack(values)
+
+
+def check_split(count: int, shape: tuple[int, ...], is_sum: bool = False) -> None:
+    """Refuses a value that has not as many rows as are written to places: one each, or `count` in all (`is_sum`)."""
+    if count == (shape[0] if shape else -1):
+        return
+    if is_sum:
+        raise invalid(
+            f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {count} and value's shape "
+            f"is: {list(shape)}"
+        )
+    raise invalid(f"Expected len(indices) == values.shape[0], but saw: {count} vs. {shape[0] if shape else 0}")
 
 
 @kernel("TensorArrayScatterV3", stateful=True)
@@ -134,9 +153,8 @@ def _(node: KernelNode) -> Function:
     def scatter(
         step: StepContext, handle: ResourceHandle, indices: np.ndarray, value: np.ndarray, flow: np.ndarray
     ) -> np.ndarray:
-        if len(indices) != len(value):
-            raise invalid(f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}")
-        array = _array(step, handle)
+        check_split(len(indices), value.shape)
+        array = array_of(step, handle)
         for row, index in enumerate(indices.tolist()):
             array.write(index, value[(row, ...)])
         return flow
@@ -149,11 +167,11 @@ def _(node: KernelNode) -> Function:
     dtype, rest = node.attr("dtype").as_numpy_dtype, node.attr("element_shape_except0")
 
     def concat(step: StepContext, handle: ResourceHandle, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         values = [array.read(index) for index in range(len(array))]
         lengths = np.array([len(value) for value in values], np.int64)
         if not values:
-            return np.zeros((0, *_sizes(rest)), dtype), lengths
+            return np.zeros((0, *known_sizes(rest)), dtype), lengths
         return np.concatenate(values), lengths
 
     return concat
@@ -164,14 +182,9 @@ def _(node: KernelNode) -> Function:
     def split(
         step: StepContext, handle: ResourceHandle, value: np.ndarray, lengths: np.ndarray, flow: np.ndarray
     ) -> np.ndarray:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         sizes = lengths.tolist()
-        if sum(sizes) != len(value):
-            raise invalid(
-                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
-                "value's "
-                f"shape is: {list(np.shape(value))}"
-            )
+        check_split(sum(sizes), value.shape, is_sum=True)
         end = 0
         for index, size in enumerate(sizes):
             array.write(index, value[end : end + size])
@@ -183,12 +196,12 @@ def _(node: KernelNode) -> Function:
 
 @kernel("TensorArraySizeV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    return lambda step, handle, flow: np.int32(len(_array(step, handle)))
+    return lambda step, handle, flow: np.int32(len(array_of(step, handle)))
 
 
 @kernel("TensorArrayCloseV3", stateful=True)
 def _(node: KernelNode) -> Function:
-    return lambda step, handle: _array(step, handle).close()
+    return lambda step, handle: array_of(step, handle).close()
 
 
 # -- stacks

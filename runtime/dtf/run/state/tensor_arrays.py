@@ -10,6 +10,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/TensorArray
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -56,8 +57,8 @@ class TensorArray:
     def __len__(self) -> int:
         return len(self._values)
 
-    def write(self, index: int, value: Array) -> None:
-        """Sets one place; adds to it in a gradient array.
+    def write(self, index: int, value: Array, add: Callable[[Array, Array], Array] = np.add) -> None:
+        """Sets one place; adds to it in a gradient array, with a function for the arrays of the device.
 
         Raises:
           InvalidArgumentError: outside of a size that cannot grow, another shape, or written before.
@@ -73,16 +74,16 @@ class TensorArray:
                 limits.check_room((extra,), 8)
                 self._values.extend([None] * extra)
                 self._shapes.extend([None] * extra)
-            self._check_shape(index, np.shape(value))
+            self._check_shape(index, value.shape)
             present = self._values[index]
             if present is not None and self._adds_up:
-                value = np.add(present, value)
+                value = add(present, value)
             elif present is not None:
                 raise _invalid(f"Could not write to TensorArray index {index} because it has already been written to.")
             elif index in self._was_read:
                 raise _invalid(f"Could not write to TensorArray index {index} because it has already been read.")
             self._values[index] = value
-            self._shapes[index] = np.shape(value)
+            self._shapes[index] = value.shape
 
     def read(self, index: int) -> Array:
         """The value of one place; it is forgotten when the array clears what is read.

@@ -39,7 +39,7 @@ FLOATS = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.floa
 TensorFunction: TypeAlias = Callable[..., "torch.Tensor | Sequence[object] | object"]
 Factory: TypeAlias = Callable[[KernelNode], TensorFunction]
 
-_FAMILIES = "elementwise products convolutions images norms reductions shapes indices variables training".split()
+_FAMILIES = "elementwise products convolutions images norms reductions shapes indices variables training loops".split()
 _DEVICE_TYPE = "GPU"
 
 
@@ -63,15 +63,21 @@ class Backend(HostCopies, Protocol):
 class _Entry:
     """One function of this room, and how its row is called."""
 
-    def __init__(self, factory: Factory, stateful: bool, types: dict[str, frozenset[DType]] | None) -> None:
-        self.factory, self.stateful, self.types = factory, stateful, types
+    def __init__(
+        self, factory: Factory, stateful: bool, types: dict[str, frozenset[DType]] | None, takes_arrays: bool
+    ) -> None:
+        self.factory, self.stateful, self.types, self.takes_arrays = factory, stateful, types, takes_arrays
 
 
 _entries: dict[str, _Entry] = {}
 
 
 def computes(
-    *ops: str, stateful: bool = False, types: Iterable[DType] = COMPUTED, attr: str = "T"
+    *ops: str,
+    stateful: bool = False,
+    types: Iterable[DType] = COMPUTED,
+    attr: str = "T",
+    takes_arrays: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Registers the decorated factory (node -> function of tensors) for `ops`.
 
@@ -79,13 +85,14 @@ def computes(
       ops: the op types.
       stateful: its functions get the StepContext first.
       types: the dtypes that the attribute `attr` may have.
+      takes_arrays: its functions get and give TorchArrays: they keep values, and do not compute.
     """
 
     def add(factory: Factory) -> Factory:
         for op in ops:
             if op in _entries:
                 raise ValueError(f"second function for {op!r}")
-            _entries[op] = _Entry(factory, stateful, {attr: frozenset(types)} if attr else None)
+            _entries[op] = _Entry(factory, stateful, {attr: frozenset(types)} if attr else None, takes_arrays)
         return factory
 
     return add
@@ -167,6 +174,9 @@ def _bound(entry: _Entry, backend: Backend, node: KernelNode) -> Function:
         if value.number != number:
             raise errors.InternalError.of(f"Node {node.name} ({node.op}) on {node.device} got {value!r}.")
         return value.tensor
+
+    if entry.takes_arrays:
+        return cast(Function, function)
 
     def run(*inputs: Value) -> Outputs:
         nonlocal refused

@@ -284,3 +284,57 @@ def _sparse(name: str, divide: Callable[[Tensor], Tensor] | None) -> None:
 _sparse("Sum", None)
 _sparse("Mean", lambda times: times)
 _sparse("SqrtN", torch.sqrt)
+
+
+# -- taking apart and putting together
+
+
+@computes("DynamicStitch", "ParallelDynamicStitch")
+def _(node: KernelNode) -> TensorFunction:
+    count = node.attr("N")
+
+    def dynamic_stitch(*indices_and_data: Tensor) -> Tensor:
+        indices, data = indices_and_data[:count], indices_and_data[count:]
+        rest = tuple(data[0].shape[indices[0].dim() :])
+        if any(tuple(values.shape) != (*index.shape, *rest) for index, values in zip(indices, data, strict=True)):
+            raise Unsuited
+        flat = [index.reshape(-1).long() for index in indices]
+        every = torch.cat(flat)
+        if every.numel() and int(every.min()) < 0:
+            raise Unsuited
+        out = data[0].new_zeros((int(every.max()) + 1 if every.numel() else 0, *rest))
+        for index, values in zip(flat, data, strict=True):
+            if index.numel():
+                out.index_copy_(0, index, values.reshape(-1, *rest))
+        return out
+
+    return dynamic_stitch
+
+
+@computes("DynamicPartition")
+def _(node: KernelNode) -> TensorFunction:
+    count = node.attr("num_partitions")
+
+    def dynamic_partition(data: Tensor, partitions: Tensor) -> list[Tensor]:
+        if data.shape[: partitions.dim()] != partitions.shape:
+            raise Unsuited
+        valid_rows(partitions, count)
+        numbers = partitions.reshape(-1)
+        rows = data.reshape(numbers.shape[0], *data.shape[partitions.dim() :])
+        return [rows[numbers == number] for number in range(count)]
+
+    return dynamic_partition
+
+
+@computes("MatrixBandPart")
+def _(node: KernelNode) -> TensorFunction:
+    def band_part(value: Tensor, lower: np.ndarray | Tensor, upper: np.ndarray | Tensor) -> Tensor:
+        if value.dim() < 2:
+            raise Unsuited
+        below, above = int(lower), int(upper)
+        rows = torch.arange(value.shape[-2], device=value.device)[:, None]
+        columns = torch.arange(value.shape[-1], device=value.device)
+        is_in = (below < 0 or rows - columns <= below) & (above < 0 or columns - rows <= above)
+        return value * 1 if is_in is True else torch.where(is_in, value, torch.zeros_like(value))
+
+    return band_part
