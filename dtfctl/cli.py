@@ -23,6 +23,7 @@ from dtfctl.commands import (
     logs,
     manual,
     page,
+    places,
     synonyms,
     tasks,
     tracing,
@@ -84,7 +85,7 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
 
 
 for room in (
-    *(lifecycle, inspect, curves, checkpoints, figures, tracing, logs, page, tasks, files, keys, hosts, manual),
+    *(lifecycle, inspect, curves, checkpoints, figures, tracing, logs, page, tasks, places, files, keys, hosts, manual),
     synonyms,
 ):
     room.add_to(commands)

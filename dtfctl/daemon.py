@@ -47,6 +47,7 @@ from dtfctl.launchers.ways import pipe_to
 from dtfctl.metrics.endpoint import MetricsAddressTaken, MetricsEndpoint
 from dtfctl.metrics.gather import Gatherer
 from dtfctl.notices.sender import NoticeSender
+from dtfctl.probes.places import PlaceWatch
 from dtfctl.probes.probing import Probing
 from dtfctl.probes.task_notes import have_saved
 from dtfctl.storage.certificates import Certificates
@@ -135,6 +136,7 @@ class Daemon:
         self._changing = asyncio.Lock()
         self._probing: Probing | None = None
         self._autoscaling: asyncio.Task[None] | None = None
+        self._places: PlaceWatch | None = None
         self._gatherer: Gatherer | None = None
         self._metrics = MetricsEndpoint(self._look)
         self._notices: NoticeSender | None = None
@@ -170,6 +172,8 @@ class Daemon:
             self._autoscaling.cancel()
         if self._probing is not None:
             self._probing.close()
+        if self._places is not None:
+            self._places.close()
         self._supervisor.end(await self._launcher.sweep())
         while not self._supervisor.save():
             self._complaints.tell(self._supervisor.unwritten)
@@ -234,7 +238,10 @@ class Daemon:
                     await self._parting
                 return
             if self._probing is not None:
-                self._probing.look_after(supervisor.take_touched())
+                touched = supervisor.take_touched()
+                self._probing.look_after(touched)
+                if self._places is not None:
+                    self._places.look_after(touched)
             if supervisor.moves_due() and (self._moving is None or self._moving.done()):
                 self._moving = asyncio.create_task(self._move(supervisor))
             if supervisor.parting() and (self._parting is None or self._parting.done()):
@@ -394,6 +401,7 @@ class Daemon:
         tls = None if self._certificates is None else self._certificates.client_context()
         self._gatherer = Gatherer(lambda run, after: self._store.history(run.number, after), self._elsewhere, tls)
         self._probing = probing = Probing(self._supervisor, launcher.checks, self._work.set, self._certificates)
+        self._places = PlaceWatch(self._supervisor, self._work.set, tls)
         scaler = Autoscaler(self._supervisor, lambda: probing.runs, self._scale, time.monotonic)
         self._autoscaling = asyncio.create_task(scaler.watch())
         self._begun.set()

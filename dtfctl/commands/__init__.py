@@ -5,6 +5,7 @@
     inspect ..... status, ls, events, top   logs ..... logs
     figures ..... metrics                   tracing .. trace, explain
     curves ...... plot, tensorboard         page ..... ui
+    places ...... promote (the backup of a durable ps serves; without a supervisor too)
     checkpoints . checkpoints (dtf's command, run on the cluster's folder)
     keys ........ explain-key               synonyms . words of other tools
     files ....... validate, config, expand, schema, init

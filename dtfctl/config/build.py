@@ -35,12 +35,14 @@ from dtfctl.config.source import Entry, Mapping, Node, Position, Scalar, Sequenc
 from dtfctl.config.values import Ports
 from dtfctl.config.variables import read_env_file
 from dtfctl.manifests import names as pod_names
+from dtfctl.plan import backups
 from dtfctl.values.engines import KubernetesSettings, MpiSettings, SlurmSettings, SshSettings
 from dtfctl.values.plan import (
     ALL,
     ANY,
     FIRST,
     FULL,
+    HOST,
     KUBERNETES,
     NONE,
     PROGRESS,
@@ -243,6 +245,7 @@ class _Builder:
         jobs = [self._job(name, level, placer) for name, level in levels.items()]
         members = tuple(job.name for job in jobs if not job.is_sidecar) or tuple(job.name for job in jobs)
         success, rule = self._success(values, members)
+        jobs = self._with_backups(jobs, levels, [*declared, *placer.hosts])
         used = {place.host for job in jobs for place in job.places} | {
             name for job in jobs for name in job.spares
         }
@@ -282,7 +285,7 @@ class _Builder:
         task = unreachable_task(plan)
         if task is not None:
             host = task.host.name
-            raise levels[task.job.name].at.error(
+            raise levels[task.job.known_as].at.error(
                 f"{task.name} runs on {host}, which other hosts cannot reach at {task.advertised_host}; "
                 f"give it an address: hosts: {{{host}: {{address: ...}}}}"
             )
@@ -297,15 +300,15 @@ class _Builder:
         for job in plan.jobs:
             wrong = pod_names.wrong_job(plan.name, job.name, job.replicas)
             if wrong:
-                raise levels[job.name].at.error(wrong)
+                raise levels[job.known_as].at.error(wrong)
 
     def _check_durability(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         """A pod that is started again has other memory, and only parameter servers are durable."""
         for task in plan.tasks():
             if task.settings.durability == NONE:
                 continue
-            found = levels[task.job.name].values.get("durability")
-            at = levels[task.job.name].at if found is None else found.node.at
+            found = levels[task.job.known_as].values.get("durability")
+            at = levels[task.job.known_as].at if found is None else found.node.at
             if plan.engine == KUBERNETES:
                 raise at.error(
                     f'"durability: {task.settings.durability}" is not possible on Kubernetes: a task that is restarted '
@@ -314,11 +317,34 @@ class _Builder:
             if not any(job.stops_last for job in plan.jobs):
                 raise at.error(f'"durability: {task.settings.durability}" needs a job named ps, with the variables')
 
+    def _with_backups(self, jobs: list[JobPlan], levels: dict[str, Level], names: list[str]) -> list[JobPlan]:
+        """With a job for the backups of durable tasks, each on another host than its primary."""
+        found = []
+        for job in jobs:
+            found.append(job)
+            mixed = {settings.durability for settings in (job.settings, *job.overrides.values())}
+            if not job.stops_last or HOST not in mixed:
+                continue
+            level = levels[job.name]
+            at = level.values["durability"].node.at if "durability" in level.values else level.at
+            if len(mixed) > 1:
+                raise at.error(f'"durability: host" is for all tasks of {job.name}, or for none')
+            if not job.has_address:
+                raise at.error(f'"durability: host" needs ports, and "port" of {job.name} is "none"')
+            if any(each.name == job.name + backups.SUFFIX for each in jobs):
+                raise at.error(f'"durability: host" makes a job {job.name}{backups.SUFFIX}: give that job another name')
+            spares = {name for name, _ in _value(level.values, "spare_hosts", ())} | set(self._spares)
+            try:
+                found.append(backups.backup_of(job, [name for name in names if name not in spares]))
+            except ValueError as error:
+                raise at.error(f"{error}; name another one under hosts") from None
+        return found
+
     def _check_requirements(self, plan: ClusterPlan, levels: dict[str, Level]) -> None:
         for task in plan.tasks():
             if task.settings.requirements.files and not task.venv:
-                found = levels[task.job.name].values.get("requirements")
-                at = levels[task.job.name].at if found is None else found.node.at
+                found = levels[task.job.known_as].values.get("requirements")
+                at = levels[task.job.known_as].at if found is None else found.node.at
                 where = "" if task.host.is_local else f" on {task.host.name}"
                 raise at.error(f'"requirements" of {task.name}{where} need a "venv", the folder to create')
 

@@ -206,7 +206,8 @@ SETTINGS = {
     ),
     "durability": Key(
         values.DURABILITY,
-        "process: what a ps of dtf holds outlives its process on the same host, and no update is lost.",
+        "process: what a ps of dtf holds outlives its process on the same host, and no update is lost. "
+        "host: a backup on another host has each update.",
         NONE,
     ),
     "logs": Key(LOGS, "The size and number of the logs that are kept."),

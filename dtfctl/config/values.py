@@ -11,7 +11,7 @@ from typing import Any
 from dtfctl.config import hostlist
 from dtfctl.config.kinds import Kind, Reader, choice, nearest, refuse, shortened
 from dtfctl.config.source import Node, Position, Sequence
-from dtfctl.values.plan import NONE, PROCESS
+from dtfctl.values.plan import HOST, NONE, PROCESS
 
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 UNIT_BYTES = {
@@ -86,16 +86,7 @@ def word(*known: str) -> Kind:
     return Kind(read, {"enum": list(known)})
 
 
-def _durability(reader: Reader, node: Node, where: str) -> str:
-    if reader.text(node, where) == "host":
-        raise node.at.error(
-            f'"{where}": a backup on another host ("host") is not supported; "process" keeps the state on the same host'
-        )
-    level: str = word(NONE, PROCESS).read(reader, node, where)
-    return level
-
-
-DURABILITY = Kind(_durability, {"enum": [NONE, PROCESS]})
+DURABILITY = word(NONE, PROCESS, HOST)
 
 
 def boolean() -> Kind:

@@ -62,7 +62,10 @@ class Autoscaler:
             await asyncio.sleep(self._after_s / LOOKS)
             if not self._supervisor.run.outcome:
                 for limits in self._supervisor.run.plan.autoscale:
-                    await self._look(limits)
+                    try:
+                        await self._look(limits)
+                    except Exception as error:  # the next look has other facts
+                        self._tell_once(f"autoscale of {limits.job}: {type(error).__name__}: {error}")
 
     async def _look(self, limits: Autoscale) -> None:
         plan = self._supervisor.run.plan
@@ -77,12 +80,15 @@ class Autoscaler:
             return
         reply = await self._scale(limits.job, decision.replicas)
         if error := reply.get("error"):
-            if error not in self._refused:
-                self._refused.add(error)
-                self._supervisor.note_trouble("", f"{limits.job} cannot have {decision.replicas} tasks: {error}")
+            self._tell_once(f"{limits.job} cannot have {decision.replicas} tasks: {error}")
             return
         known.generations = {}
         self._supervisor.note_scaled(f"{limits.job}={decision.replicas}: {decision.why}")
+
+    def _tell_once(self, words: str) -> None:
+        if words not in self._refused:
+            self._refused.add(words)
+            self._supervisor.note_trouble("", words)
 
     def _measured(self, known: _Job, names: list[str]) -> float | None:
         """Steps per second of these tasks together, once that was measured with all of them at work."""

@@ -10,6 +10,7 @@ from dtfctl.launchers.agent.protocol import FOUND
 from dtfctl.values.plan import (
     ELASTIC,
     FULL,
+    HOST,
     NONE,
     POLICIES,
     PROCESS,
@@ -95,7 +96,7 @@ def _check_settings(settings: Settings, where: str) -> None:
     one_of(*(number.name for number in signal.Signals))(settings.stop_signal, f"{where}.stop_signal")
     one_of(*POLICIES)(settings.restart.policy, f"{where}.restart.policy")
     one_of(FULL, SPARSE, ELASTIC)(settings.cluster_spec, f"{where}.cluster_spec")
-    one_of(NONE, PROCESS)(settings.durability, f"{where}.durability")
+    one_of(NONE, PROCESS, HOST)(settings.durability, f"{where}.durability")
     if not settings.program:
         raise BadMessage(f'"{where}.program" is empty')
     for key, probe in (("readiness", settings.readiness), ("liveness", settings.liveness)):

@@ -15,6 +15,7 @@ from dtfctl.control.protocol import plan_of
 from dtfctl.control.verbs import ON_TASKS, Verb
 from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.launchers.base import Launcher
+from dtfctl.plan import backups
 from dtfctl.plan.diff import Change, Effect, scaled
 from dtfctl.supervise import host_failover, planned_ends
 from dtfctl.supervise.supervisor import Supervisor
@@ -178,12 +179,17 @@ class RequestHandler:
             for task in plan.tasks()
             if task.name in run.addresses and _may_keep(task, former[task.name], _port(run.addresses[task.name]))
         }
+        kept |= {
+            backups.peer_of(name): run.addresses[backups.peer_of(name)]
+            for name in kept
+            if backups.peer_of(name) in run.addresses
+        }
         if is_serious:
             return await hold_ports(self._launcher, plan, run.addresses, kept)
         new = {
             task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address
         }
-        return {name: kept.get(name, address) for name, address in new.items()}
+        return {**new, **kept}
 
 
 async def hold_ports(
@@ -195,8 +201,9 @@ async def hold_ports(
     for task in plan.tasks():
         if not task.job.has_address:
             continue
-        if kept and task.name in kept:
-            addresses[task.name] = kept[task.name]
+        peer = backups.peer_of(task.name)
+        if kept and task.name in kept and (peer in kept or not backups.is_place(plan, task)):
+            addresses |= {name: kept[name] for name in (task.name, peer) if name in kept}
             continue
         within, fixed = task.job.port_range, task.place.port > 0
         port = task.place.port or _port(former.get(task.name, ":0"))
@@ -205,6 +212,9 @@ async def hold_ports(
         host = host_failover.launcher_host(task)
         held = await launcher.hold_port(task.name, task.bind_host, port, fixed, within, host)
         addresses[task.name] = f"{task.advertised_host}:{held}"
+        if backups.is_place(plan, task):
+            held = await launcher.hold_port(peer, task.bind_host, _port(former.get(peer, ":0")), False, within, host)
+            addresses[peer] = f"{task.advertised_host}:{held}"
     return addresses
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dtfctl import hints
-from dtfctl.plan import expand
+from dtfctl.plan import backups, expand
 from dtfctl.values.plan import (
     ELASTIC,
     SPARSE,
@@ -225,6 +225,11 @@ def scaled(
     while len(places) < replicas:
         places.append(_next_place(job, places, others, hosts, only))
     after = _with_places(plan, job, places, hosts)
+    backed = next((each for each in plan.jobs if each.backs_up == job_name), None)
+    if backed is not None:
+        primaries = next(each for each in after.jobs if each.name == job_name)
+        wanted = backups.backup_of(primaries, backed.candidates, backed.places)
+        after = _with_places(after, backed, list(wanted.places), hosts)
     _check_reachable(after)
     return after
 
@@ -234,6 +239,8 @@ def _scalable(plan: ClusterPlan, job_name: str, replicas: int) -> JobPlan:
     job = next((job for job in plan.jobs if job.name == job_name), None)
     if job is None:
         raise ValueError(f"no job is called {job_name} (jobs: {', '.join(each.name for each in plan.jobs)})")
+    if job.backs_up:
+        raise ValueError(f"{job_name} follows {job.backs_up}: scale that")
     if replicas < 1:
         stop = hints.command("stop", plan.name, job_name)
         raise ValueError(f"{job_name} needs at least one task; to stop all of them: {stop}")

@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dtfctl.plan import shell_line
+from dtfctl.plan import backups, shell_line
 from dtfctl.values.plan import (
     DTF,
     DURABILITY_FOLDER_VARIABLE,
@@ -66,7 +66,7 @@ _NOT_AFTER_NAMES = tuple(":!.,[(=+'\"")
 
 _UNSET = (
     "DTFCTL_TOKEN", "TF_CONFIG", "CLUSTER_SPEC", "JOB_NAME", "TASK_INDEX", BIND_VARIABLE, ELASTIC_VARIABLE,
-    *TLS_VARIABLES,    DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE,
+    *TLS_VARIABLES, DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE, backups.PLACES_VARIABLE, backups.PLACE_VARIABLE,
 )  # fmt: skip
 """Never inherited: they would describe another cluster's task."""
 
@@ -93,14 +93,14 @@ def is_told_of(task: Task, other: Task) -> bool:
 
 
 def cluster_flags(spec: ClusterSpec, task: Task) -> list[str]:
-    place = [f"--job_name={task.job.name}", f"--task_index={task.index}"]
+    place = [f"--job_name={task.job.known_as}", f"--task_index={task.index}"]
     if task.settings.cluster_spec == SPARSE:
         return [f"--cluster_spec={json.dumps(spec)}", *place]
     return [*(f"--{job}_hosts={','.join(addresses)}" for job, addresses in spec.items()), *place]
 
 
 def tf_config(spec: ClusterSpec, task: Task) -> dict[str, Any]:
-    return {"cluster": spec, "task": {"type": task.job.name, "index": task.index}}
+    return {"cluster": spec, "task": {"type": task.job.known_as, "index": task.index}}
 
 
 def argv(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def environment(
     if not task.job.is_sidecar:
         result |= {"TF_CONFIG": json.dumps(tf_config(spec, task)), "CLUSTER_SPEC": json.dumps(spec)}
     result |= {
-        "JOB_NAME": task.job.name,
+        "JOB_NAME": task.job.known_as,
         "TASK_INDEX": str(task.index),
         "DTFCTL_CLUSTER": plan.name,
         "DTFCTL_TASK": task.name,
@@ -163,10 +163,11 @@ def environment(
     }
     if task.job.has_address and task.bind_host != task.advertised_host:
         result[BIND_VARIABLE] = task.bind_host
-    if settings.cluster_spec in (ELASTIC, SPARSE) and task.job.is_member:
+    if settings.cluster_spec in (ELASTIC, SPARSE) and (task.job.is_member or task.job.backs_up):
         result[ELASTIC_VARIABLE] = "1"
     if settings.durability != NONE and task.job.stops_last:
         result[DURABILITY_VARIABLE] = settings.durability  # its host's keeper names the folder
+    result |= backups.settings_of(plan, task, addresses)
     threads = settings.threads or len(place.cpus)
     if threads:
         result |= dict.fromkeys(_THREADS, str(threads))
@@ -295,7 +296,7 @@ def _planned_values(plan: ClusterPlan, task: Task) -> dict[str, str]:
     """The placeholders that are known before there are addresses."""
     return {
         "name": plan.name,
-        "job": task.job.name,
+        "job": task.job.known_as,
         "task": str(task.index),
         "index": str(task.index),
         "replicas": str(task.job.replicas),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from dtfctl.launchers import here
 from dtfctl.launchers.base import HostChecks
+from dtfctl.probes import places
 from dtfctl.probes.get_status import NoAnswer, get_status
 from dtfctl.values.plan import Probe, Task
 
@@ -30,10 +31,15 @@ class Question:
     age_s: float = math.inf
     checks: HostChecks = here
     tls: ssl.SSLContext | None = None
+    peer: str = ""
+    """The second port of a place of a durable task: its server answers only while it is the primary."""
+    is_liveness: bool = False
 
 
 async def ask(question: Question) -> str:
     probe, checks = question.probe, question.checks
+    if probe.kind in ("grpc", "tcp") and question.peer:
+        return await _state_of_place(question)
     if probe.kind == "tcp":
         return await _connect(question.address, probe.timeout_s)
     if probe.kind == "grpc":
@@ -44,6 +50,15 @@ async def ask(question: Question) -> str:
     if probe.kind == "file":
         return await checks.check_file(probe.target, question.age_s)
     return ""
+
+
+async def _state_of_place(question: Question) -> str:
+    """A place is ready when it serves, or may begin to at any moment; it is alive as long as it answers."""
+    try:
+        found = await places.ask(question.peer, {"ask": "state"}, question.probe.timeout_s, question.tls)
+    except places.PlaceError as error:
+        return str(error)
+    return "" if found.is_ready or question.is_liveness else f"{found}"
 
 
 async def _get_status(question: Question) -> str:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from dtfctl.launchers.base import HostChecks
 from dtfctl.logs.progress import Reader, follow
 from dtfctl.plan import expand
+from dtfctl.plan.backups import peer_of
 from dtfctl.probes import task_notes
 from dtfctl.probes.probe import Question, ask
 from dtfctl.storage.certificates import Certificates
@@ -128,7 +129,9 @@ class Probing:
         )
         filled = replace(probe, target=target)
         address = run.addresses.get(task.name, "")
-        return Question(filled, task, address, environment, age_s, self._checks(task), self._tls)
+        peer = run.addresses.get(peer_of(task.name), "")
+        is_liveness = task.name in self._supervisor.statuses and self._supervisor.statuses[task.name].ready
+        return Question(filled, task, address, environment, age_s, self._checks(task), self._tls, peer, is_liveness)
 
     async def _until_ready(self, task: Task, status: TaskStatus, probe: Probe) -> None:
         begun = time.monotonic()

@@ -38,6 +38,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
                 "address": task.address,
                 "restarts": task.restarts,
                 "reason": task.words,
+                **({"role": task.role} if task.role else {}),
                 **({"stalled": _stalled_document(task)} if task.stalled else {}),
             }
             for task in snapshot.tasks

@@ -27,7 +27,7 @@ from dtfctl.launchers.base import (
     Unreachable,
     Waiting,
 )
-from dtfctl.plan import expand
+from dtfctl.plan import backups, expand
 from dtfctl.plan.diff import Change, Effect, Given, between
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
@@ -137,6 +137,19 @@ class Supervisor:
             return False
         self._put(replace(status, waiting_for=waiting_for))
         return True
+
+    def note_place(self, task: str, generation: int, role: str) -> bool:
+        """What a place of a durable task says of its role. Returns whether that is new."""
+        status = self.statuses.get(task)
+        if status is None or status.generation != generation or status.role == role:
+            return False
+        self._put(replace(status, role=role))
+        self._note(task, "place", role)
+        return True
+
+    def note_event(self, task: str, what: str, words: str) -> None:
+        """For the history."""
+        self._note(task, what, words)
 
     def note_ailing(self, task: str, generation: int, why: str) -> None:
         """A task that was ready does not answer any more: this process of it must go."""
@@ -439,6 +452,9 @@ class Supervisor:
             self._note(*note)
 
     def _start(self, status: TaskStatus) -> None:
+        peer = backups.peer_of(status.name)
+        if peer in self.run.addresses:
+            self._launcher.release_port(peer, host_failover.launcher_host(self.run.actual.task(status.name)))
         self._launcher.start(self._launch(status))
 
     def _launch(self, status: TaskStatus) -> Launch:

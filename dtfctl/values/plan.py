@@ -48,8 +48,8 @@ DTF = "dtf"
 """What `import tensorflow` gives a program: the TensorFlow of its environment, or dtf in its place."""
 
 TLS = "tls"
-NONE, PROCESS = "none", "process"
-"""Levels of durability: what a parameter server holds outlives its process."""
+NONE, PROCESS, HOST = "none", "process", "host"
+"""Levels of durability: what a parameter server holds outlives its process, or its host."""
 DURABILITY_VARIABLE, DURABILITY_FOLDER_VARIABLE = "DTF_DURABILITY", "DTF_DURABILITY_DIR"
 TLS_VARIABLES = ("DTF_TLS_CA", "DTF_TLS_CERT", "DTF_TLS_KEY")
 """Where a task finds the paths of its files; what dtf's servers and sessions look at."""
@@ -245,7 +245,8 @@ class JobPlan:
 
     Without `has_address` its tasks serve nobody. A sidecar (TensorBoard) stands outside the ClusterSpec, decides
     nothing, and ends with the training. Ports are chosen within `port_range` where there is one. `spares` are hosts
-    that take over the tasks of a lost one, `candidates` those on which more of its tasks may be placed.
+    that take over the tasks of a lost one, `candidates` those on which more of its tasks may be placed. A job that
+    `backs_up` another has the second place of each of its tasks (plan/backups.py).
     """
 
     name: str
@@ -257,6 +258,7 @@ class JobPlan:
     spares: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     is_sidecar: bool = False
+    backs_up: str = ""
 
     @property
     def replicas(self) -> int:
@@ -265,7 +267,12 @@ class JobPlan:
     @property
     def is_member(self) -> bool:
         """Whether its tasks stand in the ClusterSpec."""
-        return self.has_address and not self.is_sidecar
+        return self.has_address and not self.is_sidecar and not self.backs_up
+
+    @property
+    def known_as(self) -> str:
+        """The name of the job in the ClusterSpec to which its tasks belong."""
+        return self.backs_up or self.name
 
     @property
     def is_done_once(self) -> bool:
@@ -275,7 +282,7 @@ class JobPlan:
     @property
     def stops_last(self) -> bool:
         """Parameter servers outlive the tasks that save their variables."""
-        return self.name == "ps"
+        return self.name == "ps" or bool(self.backs_up)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ class TaskView:
     traceback: str = ""
     gpus: GpuUse | None = None
     pace: TaskPace | None = None
+    role: str = ""
 
     @property
     def job(self) -> str:
@@ -90,9 +91,8 @@ class TaskView:
     @property
     def words(self) -> str:
         """The task's last change; that it was restarted, and why, is not forgotten over its end."""
-        if self.earlier:
-            return f"{self.reason}; earlier: {self.earlier}"
-        return self.reason or self.waiting_for
+        last = f"{self.reason}; earlier: {self.earlier}" if self.earlier else self.reason or self.waiting_for
+        return "; ".join(part for part in (self.role, last) if part)
 
 
 @dataclass(frozen=True)
@@ -229,4 +229,5 @@ def _task(
         traceback="" if status.exit is None else status.exit.traceback,
         gpus=gpus.get(status.name),
         pace=paces.get(status.name) if status.ready else None,
+        role=status.role,
     )

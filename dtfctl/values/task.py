@@ -75,6 +75,7 @@ class TaskStatus:
     was, as the launchers know it. `reason` says in words how the task
     came into its state, `restart_reason` why it was last started again, `waiting_for` what its readiness still lacks.
     `stalled` is why it gets nowhere though it runs, `stalled_since` since when by the wall clock.
+    `role` is what the process of a durable ps says of its place: primary or backup, and its term.
     `planned_at` is when an end of its process was last planned while the cluster continues, `planned_why` why.
     """
 
@@ -104,6 +105,7 @@ class TaskStatus:
     waiting_for: str = ""
     planned_at: float | None = None
     planned_why: str = ""
+    role: str = ""
     stalled: str = ""
     stalled_since: float | None = None
 
@@ -147,7 +149,7 @@ class TaskStatus:
     def ended(self, how: Exit) -> TaskStatus:
         """Its process is gone, and nothing that was found of it holds any longer."""
         return self._move(
-            state.EXIT, exit=how, pid=None, waiting_for="", ailing="", stalled="", stalled_since=None
+            state.EXIT, exit=how, pid=None, waiting_for="", ailing="", role="", stalled="", stalled_since=None
         )
 
     def terminated(self, now: float, why: str, then: str, is_planned: bool) -> TaskStatus:

@@ -592,12 +592,20 @@ MALFORMED = {
     ),
     "a backup on another host": (
         HEAD + "durability: host\njobs: {ps: 1, a: 1}",
-        'c.yaml:2:13: "durability": a backup on another host ("host") is not supported; "process" keeps the state on '
-        "the same host",
+        'c.yaml:2:13: "durability: host" needs a second host for the backup of ps:0; the only one is localhost; name '
+        "another one under hosts",
+    ),
+    "a backup for some": (
+        HEAD + "hosts: {a: {}, b: {}}\njobs: {ps: {replicas: 2, tasks: {1: {durability: host}}}, w: 1}",
+        'c.yaml:3:12: "durability: host" is for all tasks of ps, or for none',
+    ),
+    "a job with the name of backups": (
+        HEAD + "durability: host\nhosts: {a: {}, b: {}}\njobs: {ps: 1, ps-backup: 1}",
+        'c.yaml:2:13: "durability: host" makes a job ps-backup: give that job another name',
     ),
     "a durability": (
         HEAD + "durability: proces\njobs: {ps: 1, a: 1}",
-        'c.yaml:2:13: "durability" must be none or process, not "proces" (did you mean "process"?)',
+        'c.yaml:2:13: "durability" must be none, process or host, not "proces" (did you mean "process"?)',
     ),
     "durability without ps": (
         HEAD + "durability: process\njobs: {a: 1}",

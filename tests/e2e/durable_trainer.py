@@ -1,6 +1,10 @@
-"""A trainer whose sums are known: each step adds one to a variable, to a row of a table, and to the global step."""
+"""A trainer whose sums are known: each step adds one to a variable, to a row of a table, and to the global step.
+
+It ends after so many steps as STEPS says, or when there is a file `done`.
+"""
 
 import argparse
+import os
 import time
 
 import numpy as np
@@ -14,7 +18,7 @@ parser.add_argument("--job_name")
 parser.add_argument("--task_index", type=int)
 flags = parser.parse_args()
 
-STEPS = 400
+STEPS = int(os.environ.get("STEPS", "400"))
 cluster = tf.train.ClusterSpec({"ps": flags.ps_hosts.split(","), "worker": flags.worker_hosts.split(",")})
 server = tf.train.Server(cluster, flags.job_name, flags.task_index)
 if flags.job_name == "ps":
@@ -29,7 +33,7 @@ with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=wor
     )
 last = 0
 with tf.train.MonitoredTrainingSession(server.target, is_chief=flags.task_index == 0) as session:
-    while last < STEPS:
+    while last < STEPS and not os.path.exists("done"):
         session.run(train)
         before, last = last, session.run(step)
         assert last > before, f"the global step went from {before} to {last}"
