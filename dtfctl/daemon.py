@@ -47,6 +47,7 @@ from dtfctl.launchers.ways import pipe_to
 from dtfctl.metrics.endpoint import MetricsAddressTaken, MetricsEndpoint
 from dtfctl.metrics.gather import Gatherer
 from dtfctl.notices.sender import NoticeSender
+from dtfctl.plan.backups import is_place, peer_of
 from dtfctl.probes.places import PlaceWatch
 from dtfctl.probes.probing import Probing
 from dtfctl.probes.task_notes import have_saved
@@ -460,6 +461,12 @@ class Daemon:
                     name, task.bind_host, port, port > 0, job.port_range, launcher_host(task)
                 )
                 addresses[name] = f"{task.advertised_host}:{held}"
+                if is_place(plan, task):
+                    peer = peer_of(name)
+                    held = await self._launcher.hold_port(
+                        peer, task.bind_host, 0, False, job.port_range, launcher_host(task)
+                    )
+                    addresses[peer] = f"{task.advertised_host}:{held}"
             except (PortTaken, HostsUnusable) as error:
                 supervisor.note_trouble(name, f"cannot move to {spare}: {error}")
         supervisor.move(addresses)

@@ -197,7 +197,7 @@ async def hold_ports(
 ) -> dict[str, str]:
     """Addresses of all tasks: `kept` ones as they are, for the others a port is held. One that dtfctl chooses is the
     `former` one when that is still free. Raises PortTaken, HostsUnusable."""
-    addresses = {}
+    addresses: dict[str, str] = {}
     for task in plan.tasks():
         if not task.job.has_address:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dtfctl.plan import expand
+from dtfctl.plan import backups, expand
 from dtfctl.values import hosts, state
 from dtfctl.values.hosts import HostStatus
 from dtfctl.values.plan import LOCALHOST, NEVER, ClusterPlan, Task
@@ -93,7 +93,8 @@ def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float
     back. Every other task whose ClusterSpec is changed by that gets a new process too."""
     spares = {name: host for name, host in due(run, statuses).items() if name in addresses}
     new = {name: addresses[name] for name in spares if addresses[name]}
-    after = run.but(moves={**run.moves, **spares}, addresses={**run.addresses, **new})
+    peers = {name: addresses[name] for name in map(backups.peer_of, new) if name in addresses}
+    after = run.but(moves={**run.moves, **spares}, addresses={**run.addresses, **new, **peers})
     changed: list[TaskStatus] = []
     notes: list[tuple[str, str, str]] = []
     for name, spare in spares.items():
@@ -103,7 +104,12 @@ def moved(run: Run, statuses: Statuses, addresses: Mapping[str, str], now: float
             status = status.ended(Exit(now, error=f"its host {lost} is lost"))
         changed.append(replace(status, renew=why, waiting_for=""))
         notes.append((name, "moved", why))
-    is_seen = {name for name, address in new.items() if run.addresses.get(name) != address}
+    # The other place of a durable task serves meanwhile, and is known: nobody restarts for the new one.
+    is_seen = {
+        name
+        for name, address in new.items()
+        if run.addresses.get(name) != address and not backups.other_place(run.plan, name)
+    }
     words = f"{' and '.join(new)} moved, and its ClusterSpec changed"
     for name in statuses.in_state(*state.ALIVE) if is_seen else ():
         if name in spares or not after.actual.has_task(name):

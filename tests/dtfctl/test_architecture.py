@@ -34,7 +34,7 @@ ROOMS = {
     "ui": "control launchers logs metrics probes show storage supervise values wire",
     "commands": "checks config control launchers logs manifests metrics plan probes show storage supervise trace ui"
     " values wire",
-    "daemon": "control launchers metrics notices probes storage supervise values wire",
+    "daemon": "control launchers metrics notices plan probes storage supervise values wire",
     "cli": "commands",
     "embedded": "",
     "ray": "config embedded",
