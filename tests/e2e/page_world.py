@@ -74,7 +74,7 @@ class MadeUpLooker:
         self._looks = 0
         self._begun = time.time()
 
-    def look(self, after: int = 0, is_measured: bool = True) -> Snapshot:
+    def look(self, after: int = 0, is_measured: bool = True, paces: Any = None) -> Snapshot:
         self._looks += 1
         now = time.time()
         servers = max(2, self._count // 50)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import urllib.request
+from urllib.parse import quote
 
 import pytest
 
@@ -28,9 +30,27 @@ jobs: {{ps: 1, worker: 2}}
 """
 
 
+MAY_BE_EMPTY = re.compile(
+    r"== [01]\b|> 0$|> 3$|> 3600|staleness|queue_elements|checkpoint|increase\(|rate\(|changes\("
+)
+"""Queries that find nothing in a young and healthy training."""
+
+
+def answer(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+        return json.load(response)["data"]
+
+
 def asked(port, path, query):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?query={query}", timeout=10) as response:
-        return json.load(response)["data"]["result"]
+    return answer(port, f"{path}?query={query}")["result"]
+
+
+def expressions():
+    folder = ROOT / "clusters" / "monitoring"
+    panels = json.loads((folder / "dashboard.json").read_text())["panels"]
+    rules = re.findall(r"^ +expr: (.+)$", (folder / "alerts.yml").read_text(), re.MULTILINE)
+    found = [target["expr"].replace("$cluster", "trial") for panel in panels for target in panel["targets"]]
+    return [*found, *rules]
 
 
 @pytest.fixture
@@ -74,6 +94,11 @@ def test_a_real_prometheus_reads_a_training_and_sees_a_restart(training, tmp_pat
         wait_until(lambda: value("dtf_global_step") > 0, "a global step")
         wait_until(lambda: value('dtf_traffic_bytes_total{peer="ps:0",direction="sent"}') > 10_000, "traffic to the ps")
         wait_until(lambda: value("dtf_session_run_duration_seconds_count") > 10, "runs of sessions")
+        # Each query of the dashboard and of the alerts is answered, and those of a healthy training have values.
+        empty = {expression for expression in expressions() if not asked(port, "/api/v1/query", quote(expression))}
+        assert empty <= {expression for expression in expressions() if MAY_BE_EMPTY.search(expression)}, empty
+        alerts = answer(port, "/api/v1/rules")["groups"][0]["rules"]
+        assert len(alerts) >= 8 and all(rule["health"] == "ok" and not rule.get("lastError") for rule in alerts)
         os.kill(next(task["pid"] for task in training.status()["tasks"] if task["name"] == "ps:0"), signal.SIGKILL)
         wait_until(lambda: value('dtf_task_restarts_total{task="ps:0",cause="signal"}') == 1, "the restart")
     finally:
