@@ -14,6 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import dtf as tf
 from dtfctl.launchers.usage import Usage
 from dtfctl.logs.progress import Progress
 from dtfctl.storage.paths import ClusterPaths
@@ -54,6 +57,36 @@ CASES = {
 }
 """What differs from a cluster that trains, by task."""
 
+
+LOGS = {
+    "ps:0": ["/job:ps/task:0 serves at grpc://node1:2222"],
+    "ps:1": ["/job:ps/task:1 serves at grpc://node1:2223"],
+    "worker:0": [
+        "INFO:dtf:Create CheckpointSaverHook.",
+        *(f"INFO:dtf:global_step/sec: {41 + number % 3}.{number}" for number in range(9)),
+        "WARNING:dtf:The input pipeline is slower than the training: 12 ms of each step",
+        "step 990, loss 0.31",
+    ],
+    "worker:1": [
+        "INFO:dtf:Graph was finalized.",
+        "Traceback (most recent call last):",
+        '  File "/home/user/trainer.py", line 88, in main',
+        '    batch = reader.next()["labels"]',
+        "KeyError: 'labels'",
+        "ERROR:dtf:the program ended with an exception",
+    ],
+    "worker:2": ["INFO:dtf:Running local_init_op.", "step 991, loss 0.29"],
+}
+VARIABLES = (
+    ("embedding/table", [50_000, 64], 0),
+    ("hidden_1/kernel", [512, 256], 1),
+    ("hidden_1/bias", [256], 0),
+    ("hidden_2/kernel", [256, 128], 1),
+    ("hidden_2/bias", [128], 0),
+    ("logits/kernel", [128, 10], 1),
+    ("logits/bias", [10], 0),
+)
+"""(name, shape, the parameter server that has it)."""
 
 HAPPENS = (
     ("worker:1", "retry", "exited with status 1; restart 4 of 5 within 10m"),
@@ -138,9 +171,31 @@ def prepare(state: Path, tasks: int = 0) -> list[str]:
                 loss = 2.2 * math.exp(-step / 260) + 0.05 * math.sin(step / 9)
                 scalars = {"loss": loss, "global_step/sec": 40 + 4 * math.sin(step / 37), "learning_rate": 0.01}
                 file.write(event(step, now - 500 + step / 2, scalars))
-        (paths.logs(1) / "worker-0.1.log").write_text("INFO:dtf:global_step/sec: 41.5\nstep 990, loss 0.31\n")
+        for task, lines in LOGS.items():
+            (paths.logs(1) / f"{task.replace(':', '-')}.1.log").write_text("".join(f"{line}\n" for line in lines))
+        _draw(Path(plan.checkpoint_folder))
         _live(paths, now)
     return names
+
+
+def _draw(folder: Path) -> None:
+    """A graph whose variables lie on two parameter servers, histograms, and images."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        for name, shape, server in VARIABLES:
+            with tf.device(f"/job:ps/task:{server}"):
+                tf.get_variable(name, shape)
+        tf.train.export_meta_graph(str(folder / "model.ckpt-990.meta"))
+        values, pixels = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.uint8, [1, 28, 28, 3])
+        both = tf.summary.merge([tf.summary.histogram("weights", values), tf.summary.image("digit", pixels)])
+        writer = tf.summary.FileWriter(str(folder), filename_suffix=".drawn")
+        for step in range(0, 1000, 100):
+            random = np.random.RandomState(step)
+            drawn = random.randn(2000) * (1 + step / 500) + step / 400
+            y, x = np.mgrid[:28, :28]
+            ring = np.exp(-((np.hypot(x - 14, y - 14) - 4 - step / 200) ** 2) / 6)
+            picture = np.stack([ring * 255, ring * 180, 255 - ring * 200], axis=-1)[None].astype(np.uint8)
+            writer.add_summary(session.run(both, {values: drawn, pixels: picture}), step)
+        writer.close()
 
 
 def _live(paths: ClusterPaths, now: float) -> None:

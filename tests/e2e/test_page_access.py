@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from dtfctl.values.task import Exit, TaskStatus
 from tests.e2e import page_pictures
 from tests.e2e.chromium import IS_THERE, WHY_NONE, Browser
+from tests.e2e.page import PageProcess, event, made_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not IS_THERE, reason=WHY_NONE)]
 
@@ -147,3 +151,42 @@ def test_less_motion_is_none_where_it_is_asked_for(world, browser):
     )
     browser.devtools("Emulation.setEmulatedMedia", features=[])
     assert moving == 0
+
+
+HOSTILE = (
+    "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>",
+    "\u202egnp.exe \u2066turned\u2069 \u200f\u200e around",
+    "\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b[8mhidden\x1b[0m \x9b31m",
+    "javascript:window.hacked=1 ${window.hacked=1} {{constructor.constructor('window.hacked=1')()}}",
+    "a" * 3000 + "\u0301" * 3000,
+    "\ufeff\u2028\u2029\x00\x7f\ufffe",
+)
+
+
+def test_hostile_lines_and_lines_of_ten_megabytes_leave_the_page_whole(tmp_path, browser):
+    state = tmp_path / "state"
+    why = " ".join(HOSTILE)
+    status = TaskStatus("worker:0", "gave-up", 3, 2, exit=Exit(time.monotonic(), 1, traceback=why), reason=why)
+    paths, plan = made_up(state, "hostile", statuses=[status], outcome="failed", why=why)
+    with open(paths.logs(1) / "worker-0.1.log", "w", encoding="utf-8", errors="surrogatepass") as log:
+        log.write("".join(f"ERROR: {line}\n" for line in HOSTILE))
+        log.write("x" * (10 << 20) + "\nthe last line\n")
+    tags = {line.replace("\x00", ""): 1.0 for line in HOSTILE}
+    events = b"".join(event(step, float(step), tags) for step in (1, 2))
+    (Path(plan.checkpoint_folder) / "events.out.tfevents.1.<b>\u202e").write_bytes(events)
+    shown = {"overview": ".tile", "training": ".chart", "logs": ".line", "life": ".lanes *", "parameters": ".verdict"}
+    with PageProcess(state) as page:
+        for width in (390, 1280):
+            browser.resize(width, 844)
+            for view, selector in shown.items():
+                go(browser, page.address, "hostile", view)
+                browser.wait_for("document.querySelector(arguments[0])", view, selector)
+                if view == "logs":
+                    last = "[...document.querySelectorAll('.line')].at(-1)?.textContent.includes('the last line')"
+                    browser.wait_for(last, "the last line", timeout_s=100)
+                assert browser.run("return window.hacked === undefined"), view
+                assert browser.count("#main img[src='x'], #main script, #main b") == 0
+                assert browser.run("return document.documentElement.scrollWidth") <= width, view
+                text = str(browser.run("return document.getElementById('main').textContent"))
+                assert not any(sign in text for sign in "\x1b\x07\x9b\x00"), view
+    browser.devtools("Emulation.clearDeviceMetricsOverride")

@@ -208,7 +208,7 @@ function wrong(cluster) {
   place.dataset.key = key;
   mark(place, "grade", cluster.isOver && !cluster.findings.length ? "none" : grade);
   const lines = cluster.findings.map((finding) => el("li", { data: { kind: finding.kind, grade: finding.grade } },
-    el("span.words", {}, finding.words), finding.advice ? el("span.advice", {}, `→ ${finding.advice}`) : null,
+    el("span.words", {}, finding.words), finding.advice ? el("span.advice", {}, "→ ", ...withCommands(finding.advice)) : null,
     finding.task ? el("button.link", { type: "button", onclick: () => go("logs", { task: finding.task }) },
       `logs of ${finding.task}`) : null));
   replace(place, el("span.sign", { "aria-hidden": "true" }, cluster.findings.length ? "!" : grade === "fine" || cluster.isOver ? "✓" : "…"),
@@ -289,3 +289,8 @@ window.addEventListener("unhandledrejection", (event) => {
   if (event.reason?.name !== "AbortError") toast(`the page has failed: ${event.reason?.message || event.reason}`, true);
 });
 poll();
+
+/** Commands do not break at their hyphens, as far as they fit into a narrow window. */
+function withCommands(words) {
+  return words.split(/(dtfctl [^;,()?]{1,36}(?=$|[;,()?]))/).map((each, index) => (index % 2 ? el("span.command", {}, each) : each));
+}

@@ -9,7 +9,7 @@ const AROUND_S = 20;
 const LEVELS = ["error", "warning", "info", "other"];
 
 export function show(room, context, query) {
-  const search = el("input", { type: "search", placeholder: "Search: words or a regular expression", "aria-label": "Search in logs" });
+  const search = el("input", { type: "search", placeholder: "Words or an expression", "aria-label": "Search in logs" });
   const tasks = el("select", { "aria-label": "Tasks" });
   const levels = el("div.choices.levels", { role: "group", "aria-label": "Levels" });
   const run = el("select", { "aria-label": "Run" });

@@ -14,7 +14,7 @@ const ENDED = ["stopped", "succeeded", "failed", "gave-up"];
 
 export function show(room, context) {
   const figures = el("section.figures", { "aria-label": "Figures" });
-  const search = el("input", { type: "search", placeholder: "Filter tasks, hosts, states", "aria-label": "Filter tasks" });
+  const search = el("input", { type: "search", placeholder: "Filter tasks and hosts", "aria-label": "Filter tasks" });
   const by = el("select", { "aria-label": "Group by" }, el("option", { value: "job" }, "by job"), el("option", { value: "host" }, "by host"));
   const count = el("span.muted");
   const groups = el("div.groups");

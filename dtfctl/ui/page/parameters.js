@@ -14,8 +14,10 @@ export function show(room, context) {
   const about = el("span.muted");
   const body = el("tbody");
   const table = el("table", {}, el("thead", {}, el("tr", {}, ...["Variable", "Place", "Shape", "Rows touched", "Bytes"].map((each) => el("th", { scope: "col" }, each)))), body);
+  const list = el("section.card", { "aria-label": "Variables", hidden: true },
+    el("div.row.bar", {}, el("h2", {}, "Variables"), about, el("span.spread"), search), el("div.scroll", {}, table));
   room.append(el("section.card", { "aria-label": "Balance" }, el("h2", {}, "Parameter servers"), words, bars),
-    el("section.card", { "aria-label": "Variables" }, el("div.row.bar", {}, el("h2", {}, "Variables"), about, el("span.spread"), search), el("div.scroll", {}, table)));
+    list);
   const abort = new AbortController();
   let found = null;
   const network = rates();
@@ -28,6 +30,7 @@ export function show(room, context) {
     const names = [...sums.keys()].sort(format.natural);
     const most = Math.max(1, ...sums.values());
     write(words, [found.why || verdict(sums, total), busiest(network.all())].filter(Boolean).join(" "));
+    list.hidden = !found.variables.length;
     const dark = context.isDark();
     replace(bars, ...names.map((name) => {
       const own = found.variables.filter((each) => each.task === name);

@@ -5,6 +5,7 @@ import { delayed, el, replace, write } from "./dom.js";
 import * as format from "./format.js";
 import { bars, lines } from "./chart.js";
 
+const BUCKETS = 40;
 const REFRESH_MS = 2500;
 const POINTS = 700;
 const FIRST = [/(^|\/)loss/, /accuracy/, /global_step\/sec|steps?_per_s/, /staleness/, /learning_rate|(^|\/)lr$/];
@@ -345,13 +346,7 @@ function makeHistogram(context, cluster, run, tag, signal) {
   function draw(index) {
     const sample = samples[index];
     if (!sample) return;
-    const x = [], y = [];
-    let before = sample.low ?? 0;
-    sample.limits.forEach((limit, position) => {
-      const end = Math.min(limit ?? sample.high ?? before, sample.high ?? before);
-      if (sample.counts[position] && end >= before) { x.push((before + end) / 2); y.push(sample.counts[position]); }
-      before = Math.max(before, end);
-    });
+    const [x, y] = evenBuckets(sample);
     write(at.words, `step ${format.number(sample.step)}`);
     plot?.destroy();
     plot = bars(place, { width: Math.max(200, place.clientWidth), height: 150, colour: format.colour(0, context.isDark()),
@@ -367,6 +362,31 @@ function makeHistogram(context, cluster, run, tag, signal) {
     draw(Number(at.slider.value));
   }
   return { card, refresh, restyle: () => draw(Number(at.slider.value)) };
+}
+
+/** Buckets of equal width from those of the event file, whose widths grow with the value: only so do heights show where
+ * the values are. A bucket's count is spread over its width. */
+function evenBuckets(sample) {
+  const low = sample.low ?? 0, high = sample.high ?? low;
+  const width = (high - low) / BUCKETS || 1;
+  const y = new Array(high > low ? BUCKETS : 1).fill(0);
+  const x = y.map((_, index) => low + width * (index + (high > low ? 0.5 : 0)));
+  const last = y.length - 1;
+  let before = low;
+  sample.limits.forEach((limit, position) => {
+    const end = Math.max(before, Math.min(limit ?? high, high));
+    const count = sample.counts[position] || 0;
+    const first = Math.min(last, Math.max(0, Math.floor((before - low) / width)));
+    if (count && end - before <= 0) y[first] += count;
+    else if (count) {
+      for (let bucket = first; bucket <= last && low + bucket * width < end; bucket++) {
+        const share = Math.min(end, low + (bucket + 1) * width) - Math.max(before, low + bucket * width);
+        y[bucket] += (count * Math.max(0, share)) / (end - before);
+      }
+    }
+    before = end;
+  });
+  return [x, y];
 }
 
 function makeImage(context, cluster, run, tag, signal) {
