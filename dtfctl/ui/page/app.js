@@ -1,7 +1,7 @@
 // The frame: which cluster and which view are shown (the address after # says so), and the stream of its snapshot.
 
 import { act, get, stream } from "./api.js";
-import { el, framed, mark, replace, toast, write } from "./dom.js";
+import { el, framed, mark, replace, spelled, toast, write } from "./dom.js";
 import * as format from "./format.js";
 import { confirmAction } from "./actions.js";
 import * as overview from "./overview.js";
@@ -114,7 +114,7 @@ function list() {
     write(entry.name, cluster.name);
     const ready = cluster.isOver ? format.age(context.now() - cluster.startedAt) + " ago" : `${cluster.ready}/${cluster.tasks} ready`;
     write(entry.about, cluster.startedAt ? `${cluster.state} · ${ready}` : cluster.state);
-    entry.link.title = cluster.reason || cluster.file || "";
+    entry.link.title = spelled(cluster.reason || cluster.file || "");
     if (cluster.name === context.name) entry.link.setAttribute("aria-current", "page");
     else entry.link.removeAttribute("aria-current");
     if (before ? before.nextSibling !== entry.link : nav.firstChild !== entry.link) {

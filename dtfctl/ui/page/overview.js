@@ -1,7 +1,7 @@
 // Overview: figures of the run, a tile for each task by job or host, what is planned next, what has happened.
 
 import { get } from "./api.js";
-import { el, mark, replace, write } from "./dom.js";
+import { el, mark, replace, spelled, write } from "./dom.js";
 import * as format from "./format.js";
 import { rates } from "./rates.js";
 import { glimpse } from "./training.js";
@@ -195,7 +195,7 @@ function makeTile(task, onopen) {
     parts.load.style.setProperty("--part", String(Math.min(1, task.cores || 0)));
     const words = task.stalled || task.words;
     write(parts.words, words || " ");
-    const label = `${task.name}, ${state}${words ? `, ${words}` : ""}`;
+    const label = spelled(`${task.name}, ${state}${words ? `, ${words}` : ""}`);
     if (tile.title !== label) { tile.title = label; tile.setAttribute("aria-label", label); }
   }
   function measured({ rate, gpu }) {
