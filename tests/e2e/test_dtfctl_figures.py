@@ -94,6 +94,7 @@ def test_a_real_prometheus_reads_a_training_and_sees_a_restart(training, tmp_pat
         wait_until(lambda: value("dtf_global_step") > 0, "a global step")
         wait_until(lambda: value('dtf_traffic_bytes_total{peer="ps:0",direction="sent"}') > 10_000, "traffic to the ps")
         wait_until(lambda: value("dtf_session_run_duration_seconds_count") > 10, "runs of sessions")
+        wait_until(lambda: value("dtf_loss") > 0 and value("dtf_steps_per_second") > 0, "the loss and the rate")
         # Each query of the dashboard and of the alerts is answered, and those of a healthy training have values.
         empty = {expression for expression in expressions() if not asked(port, "/api/v1/query", quote(expression))}
         assert empty <= {expression for expression in expressions() if MAY_BE_EMPTY.search(expression)}, empty

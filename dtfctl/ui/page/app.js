@@ -190,7 +190,7 @@ function head() {
   const { cluster } = context;
   document.title = context.name ? `${cluster ? cluster.state : "…"} · ${context.name} · dtfctl` : "dtfctl";
   write($("name"), context.name || "dtfctl");
-  write($("file"), cluster ? `\u200e${cluster.file}` : "");
+  write($("file"), cluster ? cluster.file : "");
   const state = $("state");
   state.hidden = !cluster;
   if (!cluster) { replace($("wrong")); replace($("cluster-actions")); return; }
