@@ -3,6 +3,7 @@
 One ps under dtfctl with `durability: process` or `host` is killed again and again, one worker trains without a pause.
 With `host` the process that serves is killed, and the next kill comes when a backup is in sync again. Prints the
 longest step around each kill, and how long the backup took to be filled. `--mb` adds a variable of that size.
+`--promote` moves the ps instead, to the host of its backup, by `dtfctl promote`.
 """
 
 from __future__ import annotations
@@ -36,23 +37,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.ps_kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--mb", type=int, default=0)
+    parser.add_argument("--promote", action="store_true", help="promote the backup instead of killing the primary")
     parser.add_argument("--train", action="store_true", help="be a task of the cluster")
     parser.add_argument("levels", nargs="*", default=["process", "host"])
     arguments = parser.parse_args()
     if arguments.train:
         train()
         return
-    for level in arguments.levels:
-        pauses, fills = measured(level, arguments.kills, arguments.mb)
+    what = "move" if arguments.promote else "kill"
+    for level in ["host"] if arguments.promote else arguments.levels:
+        pauses, fills = measured(level, arguments.kills, arguments.mb, arguments.promote)
         filled = f"; a backup in sync after {statistics.median(fills):.1f} s" if level == "host" else ""
         print(
-            f"{level:>8}: a kill costs {statistics.median(pauses):.2f} s ({min(pauses):.2f} to {max(pauses):.2f}, "
-            f"{len(pauses)} kills, {arguments.mb} MB){filled}",
+            f"{level:>8}: a {what} costs {statistics.median(pauses):.2f} s ({min(pauses):.2f} to {max(pauses):.2f}, "
+            f"{len(pauses)} times, {arguments.mb} MB){filled}",
             flush=True,
         )
 
 
-def measured(level: str, kills: int, mb: int) -> tuple[list[float], list[float]]:
+def measured(level: str, kills: int, mb: int, is_planned: bool = False) -> tuple[list[float], list[float]]:
     """The longest step around each kill, and how long it took until the next kill could come, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         cluster = CommandLine(Path(folder))
@@ -83,8 +86,11 @@ def measured(level: str, kills: int, mb: int) -> tuple[list[float], list[float]]
             for _ in range(kills):
                 task = wait_until(primary, "a ps that may be killed", timeout_s=WAIT_S)
                 longest()
-                os.kill(task["pid"], signal.SIGKILL)
                 began = time.perf_counter()
+                if is_planned:
+                    cluster.run("promote", "ps:0")
+                else:
+                    os.kill(task["pid"], signal.SIGKILL)
                 time.sleep(3.0)
                 wait_until(primary, "a ps that may be killed", timeout_s=WAIT_S)
                 fills.append(time.perf_counter() - began)

@@ -119,6 +119,14 @@ def test_a_sparse_cluster_leaves_those_alone_that_do_not_know_the_moved_one():
     assert [status.name for status in change.statuses] == ["worker:0"]
 
 
+def test_a_durable_ps_moves_with_both_of_its_ports_and_nobody_restarts_for_it():
+    run = a_run(TEXT.replace("ps: {", "ps: {durability: host, "), a=LOST)
+    addresses = {"ps:0": "spare1:3000", "ps-peer:0": "spare1:3005"}
+    change = host_failover.moved(run, running(run), addresses, 5.0)
+    assert [status.name for status in change.statuses] == ["ps:0"]
+    assert {name: change.run.addresses[name] for name in addresses} == addresses
+
+
 def test_a_host_that_came_back_in_the_meantime_keeps_its_tasks():
     run = a_run()
     change = host_failover.moved(run, running(run), {"ps:0": "spare1:3000"}, 5.0)
