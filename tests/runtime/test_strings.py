@@ -169,3 +169,10 @@ def test_a_vocabulary_keeps_words_that_differ_in_their_nuls():
         )
         session.run(tf.tables_initializer())
         assert session.run(dense).tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("value", [5, True])
+def test_precision_is_for_floating_numbers_only(value):
+    refusal = pytest.raises(tf.errors.InvalidArgumentError, match="precision not supported for datatype")
+    with tf.Graph().as_default(), tf.Session() as session, refusal:
+        session.run(tf.as_string(value, precision=2))

@@ -163,7 +163,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
         for each in values:
             with colocate_with(each):
                 halves.append(apply_op("L2Loss", t=each))
-        total = reduce_sum(apply_op("Pack", values=halves))
+        total = reduce_sum(apply_op("Pack", values=halves) if halves else constant([], dtypes.float32))
         return sqrt(multiply(total, constant(2.0, dtype=total.dtype)), name="global_norm")
 
 

@@ -147,6 +147,8 @@ def py_func(
     """
     is_list = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(each) for each in (Tout if is_list else [Tout])]
+    if not callable(func):
+        raise ValueError(f"Expected func to be callable, got func of type {type(func)}")
     token = py_functions.register(func, get_default_graph().outermost)
     made = apply_op("PyFunc" if stateful else "PyFuncStateless", name, input=list(inp), token=token, Tout=types)
     if isinstance(made, Operation):

@@ -166,6 +166,9 @@ def switch_case(
     """
     if isinstance(branch_index, int):
         raise TypeError(f"branch_index must not be a Python int, got {branch_index}")
+    branch_dtype = getattr(branch_index, "dtype", None)
+    if isinstance(branch_dtype, dtypes.DType) and not branch_dtype.is_integer:
+        raise TypeError(f"branch_index must be an integer Tensor, got {branch_dtype}")
     if not isinstance(branch_fns, (list, tuple, dict)):
         raise TypeError(f"branch_fns must be a list, tuple or dict, got {branch_fns!r}")
     if isinstance(branch_fns, dict):

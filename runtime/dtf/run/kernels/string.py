@@ -289,6 +289,8 @@ def _(node: KernelNode) -> Function:
         raise invalid("Cannot select both scientific and shortest notation")
     if (node.attr("shortest") or node.attr("scientific")) and (dtype.is_integer or dtype.is_bool):
         raise invalid(f"scientific and shortest format not supported for datatype {dtype.name}")
+    if precision >= 0 and (dtype.is_integer or dtype.is_bool):
+        raise invalid(f"precision not supported for datatype {dtype.name}")
     letter = "g" if node.attr("shortest") else "e" if node.attr("scientific") else "f"
     template = f"%{width_text}d" if dtype.is_integer else f"%{width_text}{places}{letter}"
     if max(width, precision) > _FORMATTED_CHARACTERS_MAX:
