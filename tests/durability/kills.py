@@ -32,17 +32,23 @@ __all__ = [
 ]  # fmt: skip
 
 
+_STEP_WAIT_S = 30.0
+
+
 class Killer:
     """Kills a ps each time that `pause_s()` says how long to wait, until it is stopped or has killed `count` times.
 
     Attributes:
       kill: kills and starts again; called with the number of the kill.
+      steps: how many steps the program has confirmed: each kill waits for another one, so that each finds steps that
+        run, however slow the machine is.
       is_done: whether that was the last one.
     """
 
     def __init__(self, servers: Servers, count: int, pause_s: Callable[[], float]) -> None:
         tasks = len(servers.cluster["ps"])
         self.kill: Callable[[int], None] = lambda turn: servers.restart(turn % tasks)
+        self.steps: Callable[[], int] | None = None
         self._count = count
         self._pause_s = pause_s
         self._is_over = threading.Event()
@@ -53,6 +59,7 @@ class Killer:
     def _run(self) -> None:
         try:
             for turn in range(self._count):
+                self._wait_for_step()
                 if self._is_over.wait(self._pause_s()):
                     break
                 self.kill(turn)
@@ -60,6 +67,12 @@ class Killer:
             self.error = error
         finally:
             self.is_done.set()
+
+    def _wait_for_step(self) -> None:
+        if self.steps is not None:
+            before, until = self.steps(), time.monotonic() + _STEP_WAIT_S
+            while self.steps() == before and time.monotonic() < until and not self._is_over.wait(0.005):
+                pass
 
     def __enter__(self) -> Killer:
         self._thread.start()
@@ -100,6 +113,7 @@ class _Sessions(tf.train.SessionRunHook):
 def count_exactly(servers: Servers, threads: int, killer: Killer, steps_min: int = 20) -> Outcome:
     """Threads of one worker add integers to variables of all ps until the killer is done."""
     outcome = Outcome()
+    killer.steps = lambda: outcome.steps
     tasks = len(servers.cluster["ps"])
     with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
@@ -166,6 +180,7 @@ def train_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outc
     bit must be that of the same training in one process.
     """
     outcome = Outcome()
+    killer.steps = lambda: outcome.steps
     tasks = len(servers.cluster["ps"])
     with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=tasks, worker_device="/job:worker/task:0")):
@@ -198,6 +213,7 @@ def queue_exactly(servers: Servers, killer: Killer, steps_min: int = 20) -> Outc
     number must come once and in order.
     """
     outcome = Outcome()
+    killer.steps = lambda: outcome.steps
     taken: list[int] = []
     with tf.train.Server(servers.cluster, "worker", 0, config=servers.config) as server, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -250,6 +266,7 @@ def objects_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Ou
     a ps; each must give what the same objects give without kills.
     """
     outcome = Outcome()
+    killer.steps = lambda: outcome.steps
     outcome.sessions = 1
 
     def build() -> tuple[tf.Tensor, list[tf.Tensor], list[tf.Operation], tf.Tensor]:
@@ -330,6 +347,7 @@ def elastic_exactly(servers: Servers, killer: Killer, epochs: int) -> Outcome:
 def synchronous_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -> Outcome:
     """Two workers of this process train with SyncReplicasOptimizer, dense and sparse: each step subtracts one."""
     outcome = Outcome()
+    killer.steps = lambda: outcome.steps
     failures: list[BaseException] = []
     found: list[list[np.ndarray]] = []
     end = threading.Event()
