@@ -25,7 +25,8 @@ _LONG_ON_ONE_CORE_NS = 10_000_000
 class FlatProgram:
     """The segments of a partition without loops, and the code of their variants: (careful, traced) -> functions. A
     segment that took longer than `long_ns` is not run in a thread that others need. That is much where this process's
-    part is one core, for handing over costs more than they would gain.
+    part is one core, for handing over costs more than they would gain. `keeps` says whether it changes state that
+    outlives the process.
     """
 
     def __init__(self, instructions: list[Instruction], constants: Mapping[int, Array] | None = None) -> None:
@@ -41,6 +42,7 @@ class FlatProgram:
         self.output_slots = graph.output_slots
         self.group_sizes = graph.group_sizes
         self.has_asynchronous = any(segment.asynchronous for segment in self.segments)
+        self.keeps = any(each.keeps for each in instructions)
         self.has_functions_of_user = any(segment.is_of_user for segment in self.segments)
         self.arrivals: list[dict[Key, tuple[int, int | None, int | None]]] = []
         self.long_ns = _LONG_NS if blas_threads.cores() > 1 else _LONG_ON_ONE_CORE_NS

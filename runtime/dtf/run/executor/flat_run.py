@@ -252,7 +252,7 @@ class FlatRun:
                 if segment.cost_ns > self._program.long_ns:
                     break
             else:
-                over = self._run_segments(now, ready)
+                over = self._run_together(now, ready)
                 continue
             if is_borrowed and not reader_thread.is_lent():
                 thread_pool.submit(self._drain, now, False)
@@ -275,6 +275,24 @@ class FlatRun:
         with self._lock:
             self._live += len(waiting)
             self._started_async.update(dict.fromkeys(waiting, now))
+
+    def _run_together(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
+        """As `_run_segments`. Changes of durable state that follow each other without a wait are one transaction."""
+        program = self._program
+        if not program.keeps or not all(segment.is_update for segment in segments):
+            return self._run_segments(segments, ready)
+        lock = self._lock_for_update()
+        try:
+            over = self._run_segments(segments, ready)
+            while ready and all(each.is_update and each.cost_ns <= program.long_ns for each in ready):
+                now, ready[:] = ready[:], []
+                over = self._run_segments(now, ready)
+        finally:
+            try:
+                lock.release()
+            except errors.OpError as error:  # what they have changed cannot be kept
+                self.outcome.fail(error)
+        return over
 
     def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
         """Runs segments and adds what they make ready. True when the step is over."""
