@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -59,6 +61,33 @@ def tasks_up(tf: Any, counts: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> list[Row
     return [{"tasks": count, **_up(count, False, ""), **_up(count, True, "forked_")} for count in counts]
 
 
+def graph_nodes(tf: Any, counts: Sequence[int] = (100, 1_000, 10_000, 100_000)) -> list[Row]:
+    """A chain of nodes, `sin` and `+ 1.0` in turn, in a process of its own: CPU seconds to build it and of its first
+    step, CPU ms of the second, and the memory of both in kB for each node.
+    """
+    script = (
+        "import time, psutil, dtf as tf\n"
+        "me, now, nodes = psutil.Process(), time.process_time, {count}\n"
+        "with tf.Session() as session: session.run(tf.constant(1.0) + 1.0)\n"
+        "memory, times = me.memory_info().rss, [now()]\n"
+        "value = fed = tf.placeholder(tf.float32, [])\n"
+        "for _ in range(nodes // 2): value = tf.sin(value) + 1.0\n"
+        "times.append(now())\n"
+        "session = tf.Session()\n"
+        "for _ in range(2): session.run(value, {{fed: 1.0}}); times.append(now())\n"
+        "print(*times, (me.memory_info().rss - memory) / nodes / 1024)\n"
+    )
+    rows = []
+    for count in counts:
+        run = subprocess.run(
+            [sys.executable, "-c", script.format(count=count)], capture_output=True, text=True, check=True
+        )
+        start, built, first, second, kb = map(float, run.stdout.split())
+        row = {"nodes": count, "build_s": built - start, "first_s": first - built, "second_ms": 1e3 * (second - first)}
+        rows.append({**row, "kb_per_node": kb})
+    return rows
+
+
 def _up(count: int, is_forked: bool, prefix: str) -> Row:
     with Tasks("dtf", ps=count) as tasks:
         began = time.perf_counter()
@@ -82,6 +111,7 @@ SCALES: dict[str, Callable[..., list[Row]]] = {
     "variables": variables,
     "tensor_sizes": tensor_sizes,
     "tasks_up": tasks_up,
+    "graph_nodes": graph_nodes,
 }
 
 

@@ -15,11 +15,16 @@ from dtf.run.executor.joint_updates import with_joint_updates
 from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segment_source import SegmentWriter, annotated, globals_of
 from dtf.run.interfaces import Key
+from dtf.run.lib.allocator import release_freed_memory
 from dtf.run.threads import blas_threads
 from dtf.run.value_types import Array
 
 _LONG_NS = 1_000_000
 _LONG_ON_ONE_CORE_NS = 10_000_000
+
+
+_LARGE_PROGRAM = 4096
+"""Instructions from which on the compiler's own memory, 4 kB for each, is given back to the system."""
 
 
 class FlatProgram:
@@ -90,6 +95,8 @@ class FlatProgram:
         # Taken out, or each program would be a cycle of its functions and their globals: its constants would stay until
         # the garbage collector comes.
         functions = [names.pop(f"segment_{segment.index}") for segment in self.segments]
+        if len(self.instructions) > _LARGE_PROGRAM:
+            release_freed_memory()
         return Variant(source, filename, owners, calls, functions)
 
 

@@ -11,7 +11,7 @@ which is never compiled.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from dtf.run.executor.in_place import into
 from dtf.run.executor.instructions import ALIASES, HEAVY, MERGES, SENDS, Instruction, single
 from dtf.run.executor.segment_graph import SegmentGraph
 from dtf.run.executor.segments import TOKEN, Segment
-from dtf.run.kernels import DEAD
+from dtf.run.kernels import DEAD, Function
 from dtf.run.value_types import Array
 from dtf.wire.names import printable
 
@@ -289,6 +289,7 @@ def globals_of(
     names: dict[str, Any] = {
         "__builtins__": {}, "DEAD": DEAD, "partial": partial, "single": single, "now": time.time_ns,
     }  # fmt: skip
+    shared = _Shared()
     for instruction in instructions:
         index, function = instruction.index, instruction.function
         if index in constants:
@@ -296,12 +297,26 @@ def globals_of(
         elif isinstance(function, Push):
             names[f"task_{index}"] = function.task
         elif index in overwritten:
-            names[f"function_{index}"] = into(function, overwritten[index])
+            names[f"function_{index}"] = shared.get(into, function, overwritten[index])
         else:
             names[f"function_{index}"] = function
         if is_broadcast(instruction) and index not in constants:
-            names[f"checked_{index}"] = checked(names[f"function_{index}"])
+            names[f"checked_{index}"] = shared.get(checked, names[f"function_{index}"])
     return names
+
+
+class _Shared:
+    """Functions made of others: one for all instructions that have the same one. Keeps those that they are made of."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, ...], tuple[Function, Function]] = {}
+
+    def get(self, make: Callable[..., Function], function: Function, *more: int) -> Function:
+        key = id(make), id(function), *more
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = function, make(function, *more)
+        return found[1]
 
 
 def annotated(

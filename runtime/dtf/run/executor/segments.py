@@ -112,7 +112,8 @@ def guards_of(
         elif instruction.op == "ControlTrigger":
             guard = nothing
         else:
-            guard = nothing.union(*inputs, *controls)
+            known = [each for each in (*inputs, *controls) if each]
+            guard = known[0].union(*known[1:]) if known else nothing
         if len(guard) > _PAIRS_MAX:
             guard = frozenset({(("deep", index), True)})
         tokens[index] = guard

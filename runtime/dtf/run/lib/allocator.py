@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-__all__ = ["AREAS_MAX", "KEPT_BYTES_MAX", "keep_freed_memory"]
+__all__ = ["AREAS_MAX", "KEPT_BYTES_MAX", "keep_freed_memory", "release_freed_memory"]
 
 KEPT_BYTES_MAX = 64 << 20
 """How much free memory each area keeps at its end."""
@@ -32,3 +32,10 @@ def keep_freed_memory() -> None:
         mallopt(_MMAP_THRESHOLD, _FROM_KERNEL_BYTES)
         mallopt(_TRIM_THRESHOLD, KEPT_BYTES_MAX)
         mallopt(_ARENA_MAX, AREAS_MAX)
+
+
+def release_freed_memory() -> None:
+    """Gives what is free back to the kernel: after work that is not done at every step, such as compiling."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

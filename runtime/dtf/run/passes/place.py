@@ -35,7 +35,7 @@ _LOCATION = b"loc:@"
 _REQUEST_FIELDS = ("job", "replica", "task", "device_type", "device_index")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """What one group of nodes that stand together asks for; None where anything will do.
 
