@@ -44,13 +44,14 @@ class Elsewhere:
 TUTORIAL = Elsewhere("test_guide_pages: the tutorial does what it says")
 CI = Elsewhere(".ci/run runs this line, or the same suite; a test cannot run the tests")
 INSTALL = Elsewhere("needs a package index that has dtf; .ci/run installs from the folder")
+PLACES = Elsewhere("needs parameter servers on two machines; test_places and partitions of tests/durability ask them")
 ROWS: tuple[tuple[str, str, str | Elsewhere], ...] = (
     (r"CONTRIBUTING.md", r".*", CI),
     (r"README.md", r"python3 -m venv .venv .*|.venv/bin/pip install .*", CI),
     (r"README.md", r"kill -9 \.\.\.", Elsewhere("the dots stand for a pid; the tutorial kills one")),
     (r"README.md|clusters/.*", r"pip install 'dtf\[\w+\]'", EXTRA),
     (r"README.md", r"kubectl .*", Elsewhere("needs a cluster of Kubernetes; test_kubernetes applies the same objects")),
-    (r"README.md|clusters/.*|dtfctl/concepts.md", r"dtfctl up clusters/(?!monitoring).* --attach", PLAN),
+    (r"README.md|clusters/.*|dtfctl/concepts.md", r"dtfctl up clusters/(?!monitoring).* --attach( .*)?", PLAN),
     (r"README.md|clusters/.*|dtfctl/concepts.md", r"dtfctl up .*(engine|slurm-).*", PLAN),
     (r"README.md", r"dtfctl expand .*", PLAN),
     (r"README.md", r"dtfctl (up clusters/digits/cluster.yaml|[a-tv-z].*|ui)", LOCAL),
@@ -65,6 +66,7 @@ ROWS: tuple[tuple[str, str, str | Elsewhere], ...] = (
     (r"dtfctl/guide/how-to.md", r"dtfctl .*", LOCAL),
     (r"dtfctl/page.md", r"dtfctl ui.*", LOCAL),
     (r"runtime/bringing-a-tf1-trainer.md", r".*", BRINGING),
+    (r"runtime/durability.md", r"(DTF_|python -m dtf\.places).*", PLACES),
     (r"tests/bench/README.md", r".*", Elsewhere("a campaign of measurements; it takes an hour")),
 )
 """(the page, the whole command, where it runs); the first row that fits counts."""
