@@ -27,6 +27,7 @@ class Cluster:
 
     own_task = OWN
     names = (PS0, PS1, OWN)
+    announced = None
 
     def __init__(self):
         self.contacted: set[str] = set()
