@@ -103,7 +103,7 @@ def counted(servers: Servers, epochs: int) -> list[str]:
     """What differs from each record counted once an epoch, in words."""
     with tf.Graph().as_default():
         _, _, _, results = build(0, epochs)
-        with tf.Session(f"grpc://{servers.cluster['ps'][0]}") as session:
+        with tf.Session(f"grpc://{servers.address_of(0)}") as session:
             counts, total, step = session.run(results)
     wrong = []
     if not (counts == epochs).all():

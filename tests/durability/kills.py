@@ -33,6 +33,7 @@ __all__ = [
 
 
 _STEP_WAIT_S = 30.0
+_END_S = 10.0
 
 
 class Killer:
@@ -389,14 +390,14 @@ def synchronous_exactly(servers: Servers, killer: Killer, steps_min: int = 10) -
             stack.enter_context(tf.train.Server(servers.cluster, "worker", index, config=servers.config))
             for index in range(2)
         ]
-        threads = [threading.Thread(target=work, args=pair) for pair in enumerate(workers)]
+        threads = [threading.Thread(target=work, args=pair, daemon=True) for pair in enumerate(workers)]
         stack.enter_context(killer)
         for thread in threads:
             thread.start()
         threads[0].join()
         end.set()
         workers[1].stop()
-        threads[1].join()
+        threads[1].join(_END_S)  # it may recover a session at the server that has just been stopped, and wait there
     if failures:
         raise failures[0]
     dense, table, step = found[0]

@@ -60,6 +60,10 @@ class Servers:
         folder = str(self._folder / f"ps-{task}") if self._is_durable else "none"
         self._started(task, [task, folder]).wait_for("ready")
 
+    def address_of(self, task: int) -> str:
+        """Where a ps serves."""
+        return self.cluster["ps"][task]
+
     def kill(self, task: int) -> None:
         """Kills a ps with SIGKILL."""
         self._killed(task)
@@ -149,6 +153,10 @@ class Places(Servers):
     def state(self, task: int, place: int) -> dict[str, Any]:
         """The state of a place; {} when it does not answer."""
         return self.ask(task, place).get("state", {})
+
+    def address_of(self, task: int) -> str:
+        """See `Servers.address_of`."""
+        return str(self.state(task, self.primary(task))["address"])
 
     def primary(self, task: int) -> int:
         """Which place serves, once one does."""

@@ -8,16 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import numpy as np
 import pytest
 
 from dtf.places import lines
 from dtf.places.__main__ import main
-from dtf.places.frames import Reader, read_frame
+from dtf.places.frames import BASE, PARTS, RECORD, Reader, packed, read_frame
 from dtf.places.place import PlaceOfTask
-from dtf.run.durability.replicated_resources import ReplicatedResources, look_at
+from dtf.places.standby import Standby
+from dtf.run.durability.replicated_resources import Part, Record, ReplicatedResources, Rows, look_at
 from dtf.run.state.resources import Variable
 from dtf.wire import errors
 from dtf.wire.dtypes import float32
@@ -320,6 +321,28 @@ def test_a_state_follows_another_when_its_terms_have_the_last_one_of_that():
     assert not KeptState("y", later.terms).follows(earlier)
     assert kept_state(["", described("x", later.terms)]) == later
     assert kept_state([described("x")]) == KeptState("x")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        packed(RECORD, 1, Record(b"\x02\0\0\0{}", [], [Rows(1, 64, np.array([9]), np.zeros((1, 32), np.uint8))])),
+        packed(RECORD, 1, Record(b"\xff\0\0\0{}", [])),
+        packed(BASE, 1, Record(b"", [])),
+        packed(PARTS, 1, parts=[Part(1, 10, 8, np.zeros(8, np.uint8))]),
+    ],
+)
+def test_a_backup_refuses_what_is_malformed_and_holds_no_right(tmp_path, frame):
+    left, right = socket.socketpair()
+    resources = ReplicatedResources(tmp_path / "backup", 1)
+    with left, right, closing(resources):
+        standby = Standby(right, Reader(right), resources)
+        for each in frame:
+            left.sendall(each)
+        left.shutdown(socket.SHUT_WR)
+        with pytest.raises(errors.DataLossError, match="primary has sent"):
+            standby.run()
+        assert not standby.has_right
 
 
 def test_frames_that_are_none_are_refused():

@@ -7,6 +7,7 @@ What follows from its loss is `place`'s.
 from __future__ import annotations
 
 import collections
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -127,7 +128,7 @@ class Link:
             self._socket.shutdown(2)
         self._told_lost(self, reason)
         for _, _, failed in waiting:
-            failed()
+            _call(failed)
 
     def close_socket(self) -> None:
         """Closes this process's copy of the socket, and nothing else."""
@@ -228,11 +229,19 @@ class Link:
                     while self._waiting and self._waiting[0][0] <= number:
                         ready.append(self._waiting.popleft()[1])
                 for done in ready:
-                    done()
+                    _call(done)
         except EOFError:
             self.close("its process has ended, or closed the connection")
         except OSError as error:
             self.close(_words(error))
+
+
+def _call(answer: Callable[[], None]) -> None:
+    """Answers a step. What goes wrong there is that step's, and others still wait for this thread."""
+    try:
+        answer()
+    except Exception:
+        _logger.exception("a step cannot be answered")
 
 
 def _rest(buffers: list[Buffer], sent: int) -> list[Buffer]:
@@ -248,3 +257,6 @@ def _words(error: OSError) -> str:
     if isinstance(error, BlockingIOError):
         return "nothing has come or gone for too long"
     return f"the connection was lost: {error.strerror or error}"
+
+
+_logger = logging.getLogger("dtf")

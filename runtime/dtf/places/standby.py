@@ -51,6 +51,9 @@ class Standby:
         except errors.OpError:
             self.has_right = False
             raise
+        except Exception as error:  # a record of another version, or of another program
+            self.has_right = False
+            raise errors.DataLossError.of(f"The primary has sent a record that cannot be read: {error!r}") from error
 
     def close(self) -> None:
         """Ends the connection."""
