@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +40,8 @@ def add_to(group: click.Group) -> None:
             from dtfctl.storage.certificates import Certificates
 
             tls = Certificates(chosen.paths.tls(run.number)).client_context()
+        import asyncio  # which slows the start of every command
+
         promoted, words = asyncio.run(_promote(run, task, fenced, tls))
         if not promoted:
             fail(ERROR, words)

@@ -53,7 +53,6 @@ ROWS: tuple[tuple[str, str, str | Elsewhere], ...] = (
     (r"README.md", r"kubectl .*", Elsewhere("needs a cluster of Kubernetes; test_kubernetes applies the same objects")),
     (r"README.md|clusters/.*|dtfctl/concepts.md", r"dtfctl up clusters/(?!monitoring).* --attach( .*)?", PLAN),
     (r"README.md|clusters/.*|dtfctl/concepts.md", r"dtfctl up .*(engine|slurm-).*", PLAN),
-    (r".*", r"dtfctl promote.*", Elsewhere("test_durability: it needs a backup in sync")),
     (r"README.md", r"dtfctl expand .*", PLAN),
     (r"README.md", r"dtfctl (up clusters/digits/cluster.yaml|[a-tv-z].*|ui)", LOCAL),
     (r"README.md", r"python .*", BY_HAND),

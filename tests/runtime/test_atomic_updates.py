@@ -79,6 +79,27 @@ def test_the_parts_of_an_update_wait_for_what_comes_last(use_resource):
     assert len([op for op in parts[0][1] if op.startswith("Assign")]) == 2
 
 
+def test_what_is_added_behind_an_assignment_waits_and_the_assignment_does_not(use_resource):
+    """As in a sparse Adam, whose slots decay before rows are added to them."""
+    with tf.Graph().as_default() as graph:
+        a, b = variable("a", use_resource), variable("b", use_resource)
+        queue = tf.FIFOQueue(-1, [tf.float32, tf.float32], shapes=[[1, WIDTH], []])
+        rows, _ = queue.dequeue()
+        _, rate = queue.dequeue()
+        with tf.control_dependencies([a.assign(a * 0.5)]):
+            if use_resource:
+                added = tf.raw_ops.ResourceScatterAdd(resource=a.handle, indices=[3], updates=rows)
+                with tf.control_dependencies([added]):
+                    mean = a.read_value()
+            else:
+                mean = tf.scatter_add(a, [3], rows)
+        b.assign_sub(rate * mean)
+        parts = [found for is_update, found in program(graph) if is_update]
+    apart = [{op for op in part if "Scatter" in op or "AssignSub" in op} for part in parts]
+    assert [len(found) for found in apart if found] == [2]
+    assert any({"AssignVariableOp", "Assign"} & part for part, found in zip(parts, apart, strict=True) if not found)
+
+
 def test_none_waits_whose_value_may_be_what_is_waited_for(use_resource):
     apart = [found for _, found in late_update(use_resource, True)]
     assert not any(len([op for op in found if op.startswith("Assign")]) == 2 for found in apart)

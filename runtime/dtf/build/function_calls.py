@@ -23,18 +23,18 @@ from dtf.wire.functions import instantiate, passed_on
 from dtf.wire.pb import attr_value_pb2, graph_pb2
 from dtf.wire.tensor_shape import TensorShape
 
-__all__ = ["is_call", "open_call"]
+__all__ = ["CALLS", "is_call", "open_call"]
 
 _BRANCHES = frozenset({"If", "StatelessIf"})
 _CASES = frozenset({"Case", "StatelessCase"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _PLAIN = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_CALLS = _BRANCHES | _CASES | _LOOPS | _PLAIN
+CALLS = _BRANCHES | _CASES | _LOOPS | _PLAIN
 
 
 def is_call(op: Operation) -> bool:
     """Whether `open_call` takes the operation: it calls functions, or its op is the name of one."""
-    return op.type in _CALLS or not opdef.exists(op.type) and op.graph._is_function(op.type)
+    return op.type in CALLS or not opdef.exists(op.type) and op.graph._is_function(op.type)
 
 
 def open_call(op: Operation) -> None:
@@ -69,7 +69,7 @@ def _results(op: Operation, body: Callable[[Any], Callable[..., list[Tensor]]]) 
     inputs = op.inputs
     if op.type in _PLAIN:
         return body(op.get_attr("f"))(*inputs)
-    if op.type not in _CALLS:
+    if op.type not in CALLS:
         attrs = {key: value for key, value in op._attrs.items() if not key.startswith("_")}
         return body(attr_value_pb2.NameAttrList(name=op.type, attr=attrs))(*inputs)
     if op.type in _BRANCHES:

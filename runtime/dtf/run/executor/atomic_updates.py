@@ -53,8 +53,10 @@ def held_together(instructions: Sequence[Instruction], order: Sequence[int]) -> 
     for final in finals:
         chain = _closure(of_writes[final], lambda index: of_writes.get(index, ()))
         later = _closure([final], lambda index: consumers[index])
-        may_wait = all(instructions[index].op not in _WHOLE for index in chain)  # what is assigned was read before
-        if may_wait and all(consumers[index] <= chain | later for index in chain):
+        # What is assigned was read before, so an assignment does not wait, nor does what it is made of.
+        assigned = [index for index in chain if instructions[index].op in _WHOLE]
+        chain -= _closure(assigned, lambda index: of_writes.get(index, ()))
+        if all(consumers[index] <= chain | later for index in chain):
             for index in chain:
                 found[index].append(final)
     return found
