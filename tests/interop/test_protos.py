@@ -22,6 +22,8 @@ OURS_ALONE = {
     "distributed_runtime.DerivedStatus",
     "ConfigProto.Experimental.durability",
     "ConfigProto.Experimental.durability_folder",
+    "ConfigProto.Experimental.durability_place",
+    "ConfigProto.Experimental.durability_places",
 }
 
 DUMP = """

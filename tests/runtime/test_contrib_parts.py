@@ -7,7 +7,7 @@ import pytest
 
 import dtf as tf
 from dtf.as_tensorflow.historic import debug
-from dtf.contrib import cudnn_rnn, estimator, image, linalg, metric_learning, predictor, tpu
+from dtf.contrib import cudnn_rnn, estimator, image, learn, linalg, metric_learning, predictor, tpu
 from dtf.contrib.distributions import MultivariateNormalDiag, kl_divergence
 from dtf.contrib.learn.preprocessing import VocabularyProcessor
 
@@ -122,14 +122,24 @@ def test_triplets_take_the_nearest_negative_beyond_the_positive():
     assert np.isfinite(fetch(metric_learning.npairs_loss(labels, points, points)))
 
 
-def test_gradients_are_bounded_one_by_one():
-    weights = tf.get_variable("w", initializer=[3.0, 4.0])
+def test_gradients_are_bounded_by_their_global_norm():
+    weights = [tf.get_variable(name, initializer=[value]) for name, value in (("a", 3.0), ("b", 4.0))]
     optimizer = estimator.clip_gradients_by_norm(tf.train.GradientDescentOptimizer(1.0), 1.0)
-    train = optimizer.minimize(tf.reduce_sum(tf.square(weights)) / 2.0)
+    train = optimizer.minimize(tf.add_n([tf.reduce_sum(tf.square(each)) / 2.0 for each in weights]))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(train)
-        np.testing.assert_allclose(session.run(weights), [2.4, 3.2], rtol=1e-6)
+        np.testing.assert_allclose(session.run(weights), [[2.4], [3.2]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", None, tf.train.GradientDescentOptimizer(0.05)])
+def test_estimators_of_contrib_learn_bound_their_gradients(optimizer):
+    column = tf.feature_column.numeric_column("x")
+    given = {} if optimizer is None else {"optimizer": optimizer}
+    made = learn.LinearRegressor(feature_columns=[column], gradient_clip_norm=1e-3, **given)
+    made.fit(input_fn=lambda: ({"x": tf.constant([[1000.0]])}, tf.constant([[1e6]])), steps=1)
+    found = made.get_variable_value("linear/linear_model/x/weights").item()
+    assert 0 < abs(found) <= (0.2 if optimizer is None else 0.05 * 1e-3 * 1.01)
 
 
 def test_documents_become_rows_of_word_numbers(tmp_path):

@@ -13,12 +13,17 @@ _HEADS = frozenset(model_heads.__all__)
 
 
 def clip_gradients_by_norm(optimizer: Any, clip_norm: float) -> Any:
-    """`optimizer` whose gradients are each bounded by `clip_norm`."""
-    return TransformGradients(optimizer, lambda gradient: tf.clip_by_norm(gradient, clip_norm))
+    """`optimizer` whose gradients are scaled down together when their global norm is above `clip_norm`."""
+
+    def clip(pairs: list[Any]) -> list[Any]:
+        clipped, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip_norm)
+        return [(gradient, variable) for gradient, (_, variable) in zip(clipped, pairs, strict=True)]
+
+    return TransformGradients(optimizer, clip, f"ClipByNorm{optimizer.get_name()}")
 
 
 class TransformGradients(tf.train.Optimizer):
-    """An optimizer that applies a function of each gradient."""
+    """An optimizer that applies a function of all pairs (gradient or None, variable)."""
 
     def __init__(self, optimizer: Any, transform: Any, name: str = "TransformGradients") -> None:
         super().__init__(False, name)
@@ -30,10 +35,7 @@ class TransformGradients(tf.train.Optimizer):
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Applies the function's gradients."""
-        changed = [
-            (None if gradient is None else self._transform(gradient), variable) for gradient, variable in grads_and_vars
-        ]
-        return self._optimizer.apply_gradients(changed, global_step, name)
+        return self._optimizer.apply_gradients(self._transform(list(grads_and_vars)), global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """See `tf.train.Optimizer.get_slot`."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dtf as tf
+from dtf.contrib.estimator import clip_gradients_by_norm
 from dtf.contrib.learn.experiment import ModeKeys
 
 __all__ = [
@@ -163,12 +164,34 @@ def _spec(found: Any, mode: Any) -> Any:
     )  # fmt: skip
 
 
+_OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "Adagrad": lambda: tf.train.AdagradOptimizer(0.05),
+    "Adam": lambda: tf.train.AdamOptimizer(0.05),
+    "Ftrl": lambda: tf.train.FtrlOptimizer(0.2),
+    "RMSProp": lambda: tf.train.RMSPropOptimizer(0.05),
+    "SGD": lambda: tf.train.GradientDescentOptimizer(0.05),
+}
+
+
+def _clipped(optimizer: Any, clip_norm: float) -> Callable[[], Any]:
+    """A function that makes the optimizer, an object, a function or a name, with its gradients' global norm bounded."""
+    made = _OPTIMIZERS.get(optimizer, optimizer) if isinstance(optimizer, str) else optimizer
+    return lambda: clip_gradients_by_norm(made() if callable(made) else made, clip_norm)
+
+
 def _canned(name: str, renamed: Mapping[str, str]) -> Callable[..., Any]:
     """A canned estimator with contrib's names of arguments."""
+    defaults = {"optimizer": "Ftrl" if "Linear" in name else "Adagrad"}
+    if "Combined" in name:
+        defaults = {"linear_optimizer": "Ftrl", "dnn_optimizer": "Adagrad"}
 
     def make(*args: Any, **kwargs: Any) -> Any:
         ignored = ("enable_centered_bias", "gradient_clip_norm", "_joint_weight", "fix_global_step_increment_bug")
         given = {renamed.get(key, key): value for key, value in kwargs.items() if key not in ignored}
+        clip_norm = kwargs.get("gradient_clip_norm")
+        if clip_norm is not None:
+            for key, default in defaults.items():
+                given[key] = _clipped(given.get(key) or default, clip_norm)
         return _Fitting(getattr(tf.estimator, name)(*args, **given))
 
     make.__name__ = name
