@@ -45,10 +45,10 @@ class Inspected:
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, by name, with defaults; `from_config` makes another such layer of them."""
         arguments, named = self._made_of
-        bound = inspect.signature(type(self)).bind_partial(*arguments, **named)
+        bound = inspect.signature(type(self).__init__).bind_partial(self, *arguments, **named)
         bound.apply_defaults()
         config: dict[str, Any] = {}
-        for name, value in bound.arguments.items():
+        for name, value in list(bound.arguments.items())[1:]:
             kind = bound.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_KEYWORD:
                 config.update(value)
