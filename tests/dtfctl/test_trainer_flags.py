@@ -190,7 +190,7 @@ def test_the_command_writes_a_file_that_validates(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"x = 1" + b" + 1" * 20_000, "nested too deeply"),
+        (b"x = " + b"-" * 20_000 + b"1", "nested too deeply"),
         (b"# -*- coding: rot13 -*-\n", "not a text encoding"),
         (b"x = 1\0\n", "null bytes"),
         (None, "not a file of at most 16 MB"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import numpy as np
 import pytest
@@ -226,7 +227,7 @@ def test_the_others_stay_until_the_chief_has_saved(tmp_path):
 
         def on_end():
             assert (tmp_path / f"model.ckpt-{STEPS}.index").exists()
-            with pytest.raises(TimeoutError):
+            with pytest.raises(FutureTimeoutError):
                 worker.result(0.5)
 
         pool.submit(train_at, made[0], 0, 2, str(tmp_path), on_end=on_end).result()

@@ -33,7 +33,7 @@ WAITS = {
     "event": lambda: threading.Event().wait(0.001),
     "queue": lambda: pytest.raises(queue.Empty, queue.Queue().get, timeout=0.001),
     "semaphore": lambda: threading.Semaphore(0).acquire(timeout=0.001),
-    "future": lambda: pytest.raises(TimeoutError, concurrent.futures.Future().result, 0.001),
+    "future": lambda: pytest.raises(concurrent.futures.TimeoutError, concurrent.futures.Future().result, 0.001),
     "join": lambda: ended_thread().join(),
     "step": lambda: reader_thread.wait(Ended()),
 }

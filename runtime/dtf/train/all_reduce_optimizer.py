@@ -37,6 +37,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from dtf import logging
@@ -272,7 +273,7 @@ class _AllReduceHook(SessionRunHook):
         heard: Future[None] = Future()
         threading.Thread(target=_listen, args=(session, self._saved, heard), daemon=True).start()
         while not preemption.has_arrived():
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(FutureTimeoutError):
                 heard.result(0.2)
                 return
 
