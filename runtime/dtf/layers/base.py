@@ -430,8 +430,8 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
     A scoped one takes the variables of the scope `name` that is given to it; others only make a new scope.
     """
     # Of __init__: what Python finds for a class that has a __new__, too, depends on Python's version.
-    _, *own = inspect.signature(layer.__init__).parameters.values()
-    parameters = [each for each in own if each.kind is not each.VAR_KEYWORD]
+    _, *taken = inspect.signature(layer.__init__).parameters.values()
+    parameters = [each for each in taken if each.kind is not each.VAR_KEYWORD]
     either_way = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters.insert(0, inspect.Parameter("inputs", either_way, annotation="TensorLike"))
     if scoped:
