@@ -67,14 +67,10 @@ class Progress:
         return ", ".join(parts)
 
 
-def newest_checkpoint(folder: Path) -> str:
-    """The path of the newest complete checkpoint in a folder, "" without one."""
-    match = _PATH.search(LocalFolder(folder).state())
-    return str(folder / match[1]) if match else ""
-
-
 class Reader(Protocol):
     """Follows a training."""
+
+    checkpoint: str
 
     def poll(self) -> Progress | None:
         """The newest progress, or None before the first event or checkpoint that has a step."""
@@ -101,7 +97,6 @@ class StoredProgress:
         self._url = url
         self._open = open_folder
         self._is_late = is_late
-        self._folder: TrainingFolder | None = None
         self._reader: ProgressReader | None = None
         self._found: Progress | None = None
         self._next_at = 0.0
@@ -123,13 +118,11 @@ class StoredProgress:
 
     def _read(self) -> None:
         try:
-            if self._folder is None:
-                self._folder = self._open(self._url)
             if self._reader is None:
-                self._reader = ProgressReader(self._folder, self._is_late)
+                self._reader = ProgressReader(self._open(self._url), self._is_late)
             self._found = self._reader.poll()
-            match = _PATH.search(self._folder.state())
-            self.checkpoint = f"{self._url.rstrip('/')}/{match[1]}" if match else ""
+            name = self._reader.checkpoint
+            self.checkpoint = f"{self._url.rstrip('/')}/{name}" if name else ""
         except ImportError as error:
             self._next_at = math.inf
             _logger.warning("the progress in %s is not shown: %s (pip install 'dtf[fs]')", self._url, error)
@@ -139,9 +132,14 @@ class StoredProgress:
 
 class ProgressReader:
     """Reads on from where it was at each `poll`. Files that are there at the beginning are of earlier runs, unless it
-    `is_late` itself: then the newest of them counts, if it is not so long that its reading would be waited for."""
+    `is_late` itself: then the newest of them counts, if it is not so long that its reading would be waited for.
+
+    Attributes:
+      checkpoint: the newest complete checkpoint as the folder names it, "" without one; of the last reading.
+    """
 
     def __init__(self, folder: Path | TrainingFolder, is_late: bool = False) -> None:
+        self.checkpoint = ""
         self._folder = folder = LocalFolder(folder) if isinstance(folder, Path) else folder
         self._offsets: dict[str, int] = {path: folder.size(path) for path in folder.event_files()}
         if is_late and self._offsets:
@@ -171,7 +169,9 @@ class ProgressReader:
 
     def _newest_checkpoint(self) -> int:
         """The step in the name of the newest complete checkpoint, 0 without one."""
-        match = _CHECKPOINT.search(self._folder.state())
+        state = self._folder.state()
+        path, match = _PATH.search(state), _CHECKPOINT.search(state)
+        self.checkpoint = path[1] if path else ""
         return int(match[1]) if match else 0
 
     def _take(self, payload: bytes) -> None:

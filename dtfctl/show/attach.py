@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dtfctl import hints
 from dtfctl.control.cluster import Cluster
 from dtfctl.logs import EVERYTHING, Choice, Line, LogReader, OneOfEach, last_lines
-from dtfctl.logs.progress import Progress, StoredProgress, follow, newest_checkpoint
+from dtfctl.logs.progress import Progress, StoredProgress, follow
 from dtfctl.show import view
 from dtfctl.show.curves import Trail
 from dtfctl.show.keys import Keys
@@ -234,7 +234,8 @@ def _what_is_left(cluster: Cluster, run: Run) -> list[str]:
         if isinstance(reader, StoredProgress):
             progress, found = reader.wait(_STORE_TIMEOUT_S), reader.checkpoint
         else:
-            progress, found = reader.poll(), newest_checkpoint(Path(run.plan.checkpoint_dir))
+            progress = reader.poll()
+            found = str(Path(run.plan.checkpoint_dir) / reader.checkpoint) if reader.checkpoint else ""
     except OSError:
         progress, found = None, ""
     lines = [f"last: {progress}"] if progress is not None else []

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtf import layers
 from dtf.build.conversion import convert_to_tensor
@@ -315,12 +315,10 @@ class DNNLinearCombinedClassifier(Estimator):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
+        linear = Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner)
         parts = _wide_and_deep(
-            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
-            Deep(
-                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
-                input_layer_partitioner, batch_norm,
-            ),
+            linear, dnn_hidden_units, dnn_feature_columns, dnn_optimizer, dnn_activation_fn, dnn_dropout,
+            input_layer_partitioner, batch_norm,
         )  # fmt: skip
         head = _own_head(ClassificationHead(n_classes, label_vocabulary), weight_column, loss_reduction)
         super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
@@ -348,12 +346,10 @@ class DNNLinearCombinedRegressor(Estimator):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
+        linear = Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner)
         parts = _wide_and_deep(
-            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
-            Deep(
-                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
-                input_layer_partitioner, batch_norm,
-            ),
+            linear, dnn_hidden_units, dnn_feature_columns, dnn_optimizer, dnn_activation_fn, dnn_dropout,
+            input_layer_partitioner, batch_norm,
         )  # fmt: skip
         head = _own_head(RegressionHead(label_dimension), weight_column, loss_reduction)
         super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
@@ -378,12 +374,10 @@ class DNNLinearCombinedEstimator(Estimator):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
+        linear = Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner)
         parts = _wide_and_deep(
-            Linear(linear_feature_columns or (), linear_optimizer, linear_sparse_combiner),
-            Deep(
-                dnn_hidden_units or (), dnn_feature_columns or (), dnn_optimizer, dnn_activation_fn, dnn_dropout,
-                input_layer_partitioner, batch_norm,
-            ),
+            linear, dnn_hidden_units, dnn_feature_columns, dnn_optimizer, dnn_activation_fn, dnn_dropout,
+            input_layer_partitioner, batch_norm,
         )  # fmt: skip
         super().__init__(_model_fn(head, parts), model_dir, config)
 
@@ -441,12 +435,15 @@ def _own_head(head: Any, weight_column: Any, loss_reduction: str) -> ModelHead:
     return ModelHead(head, weight_column, loss_reduction, is_regularized_by_graph=True)
 
 
-def _wide_and_deep(linear: Linear, deep: Deep) -> list[Linear | Deep]:
+def _wide_and_deep(
+    linear: Linear, hidden_units: Sequence[int] | None, columns: Sequence[Any] | None, *settings: Any
+) -> list[Linear | Deep]:
+    """The parts that have columns. `hidden_units`, `columns` and `settings` are those of `Deep`, in its order."""
     parts: list[Linear | Deep] = []
-    if deep.columns:
-        if not deep.hidden_units:
+    if columns:
+        if not hidden_units:
             raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
-        parts.append(deep)
+        parts.append(Deep(hidden_units, columns, *settings))
     if linear.columns:
         parts.append(linear)
     return parts
@@ -479,12 +476,22 @@ def _model_fn(head: Any, parts: Sequence[Linear | Deep | Baseline]) -> Callable[
     return model_fn
 
 
+class ChangedOptimizer(NamedTuple):
+    """An optimizer of a part, with `change(optimizer)` applied to it: `given` is what the part takes otherwise."""
+
+    given: Any
+    change: Callable[[Optimizer], Optimizer]
+
+
 def _optimizer(given: Any, learning_rate: float) -> Callable[[], Optimizer]:
     """The optimizer of a part, or a function that makes it.
 
     Raises:
       ValueError: it is neither an optimizer, a function, nor a name.
     """
+    if isinstance(given, ChangedOptimizer):
+        made = _optimizer(given.given, learning_rate)
+        return lambda: given.change(made())
     if isinstance(given, Optimizer):
         return lambda: given
     if isinstance(given, str) and given in _OPTIMIZERS:

@@ -90,9 +90,7 @@ class ModelHead:
             raise ValueError("train_op_fn and optimizer can not both be None.")
 
         def train(loss: Any) -> Any:
-            if train_op_fn is not None:
-                return with_updates(train_op_fn(loss))
-            return with_updates(optimizer.minimize(loss, global_step=get_global_step()))
+            return _train_op(loss, optimizer, train_op_fn)
 
         extra = regularization_losses if self.is_regularized_by_graph else regularization_losses or ()
         spec = spec_of(
@@ -165,8 +163,13 @@ class MultiHead:
             return EstimatorSpec(mode, predictions, loss, eval_metric_ops=figures)
         if (optimizer is None) == (train_op_fn is None):
             raise ValueError("Exactly one of train_op_fn and optimizer must be set.")
-        made = optimizer.minimize(loss, global_step=get_global_step()) if train_op_fn is None else train_op_fn(loss)
-        return EstimatorSpec(mode, predictions, loss, with_updates(made))
+        return EstimatorSpec(mode, predictions, loss, _train_op(loss, optimizer, train_op_fn))
+
+
+def _train_op(loss: Any, optimizer: Any, train_op_fn: Callable[[Any], Any] | None) -> Any:
+    """One step of training, with the updates of the graph's collection."""
+    made = optimizer.minimize(loss, global_step=get_global_step()) if train_op_fn is None else train_op_fn(loss)
+    return with_updates(made)
 
 
 def _exports(specs: Mapping[str, EstimatorSpec]) -> dict[str, ExportOutput]:

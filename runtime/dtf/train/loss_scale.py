@@ -95,7 +95,7 @@ class FixedLossScale(LossScale):
       loss_scale_value: at least 1.
 
     Raises:
-      ValueError: it is no number, or less than 1.
+      ValueError: the value is not a number, or is less than 1.
     """
 
     def __init__(self, loss_scale_value: float) -> None:

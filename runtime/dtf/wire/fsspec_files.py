@@ -187,11 +187,7 @@ class FsspecFiles:
                 file.write(part)
 
     def _old(self, path: str) -> bytes:
-        try:
-            self._info(path)
-        except FileNotFoundError:
-            return b""
-        return bytes(self._system.cat_file(path))
+        return bytes(self._system.cat_file(path)) if self._is_stored(path) else b""
 
     def _remember(self, path: str) -> None:
         """Keeps a folder, and those above it, that are not there although they were made."""
@@ -207,11 +203,7 @@ class FsspecFiles:
         return str(self._system._strip_protocol(path)).rstrip("/")
 
     def _is_there(self, path: str) -> bool:
-        try:
-            self.status(path)
-        except FileNotFoundError:
-            return False
-        return True
+        return self._key(path) in self._made or self._is_stored(path)
 
     def _is_stored(self, path: str) -> bool:
         try:

@@ -14,6 +14,7 @@ import numpy as np
 import dtf as tf
 from dtf.contrib.estimator import clip_gradients_by_norm
 from dtf.contrib.learn.experiment import ModeKeys
+from dtf.estimator.canned import ChangedOptimizer
 
 __all__ = [
     "DNNClassifier", "DNNLinearCombinedClassifier", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
@@ -164,21 +165,6 @@ def _spec(found: Any, mode: Any) -> Any:
     )  # fmt: skip
 
 
-_OPTIMIZERS: dict[str, Callable[[], Any]] = {
-    "Adagrad": lambda: tf.train.AdagradOptimizer(0.05),
-    "Adam": lambda: tf.train.AdamOptimizer(0.05),
-    "Ftrl": lambda: tf.train.FtrlOptimizer(0.2),
-    "RMSProp": lambda: tf.train.RMSPropOptimizer(0.05),
-    "SGD": lambda: tf.train.GradientDescentOptimizer(0.05),
-}
-
-
-def _clipped(optimizer: Any, clip_norm: float) -> Callable[[], Any]:
-    """A function that makes the optimizer, an object, a function or a name, with its gradients' global norm bounded."""
-    made = _OPTIMIZERS.get(optimizer, optimizer) if isinstance(optimizer, str) else optimizer
-    return lambda: clip_gradients_by_norm(made() if callable(made) else made, clip_norm)
-
-
 def _canned(name: str, renamed: Mapping[str, str]) -> Callable[..., Any]:
     """A canned estimator with contrib's names of arguments."""
     defaults = {"optimizer": "Ftrl" if "Linear" in name else "Adagrad"}
@@ -191,7 +177,9 @@ def _canned(name: str, renamed: Mapping[str, str]) -> Callable[..., Any]:
         clip_norm = kwargs.get("gradient_clip_norm")
         if clip_norm is not None:
             for key, default in defaults.items():
-                given[key] = _clipped(given.get(key) or default, clip_norm)
+                given[key] = ChangedOptimizer(
+                    given.get(key) or default, lambda optimizer: clip_gradients_by_norm(optimizer, clip_norm)
+                )
         return _Fitting(getattr(tf.estimator, name)(*args, **given))
 
     make.__name__ = name

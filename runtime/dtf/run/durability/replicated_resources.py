@@ -56,7 +56,7 @@ class Record(NamedTuple):
 
     Attributes:
       text: the record.
-      blocks: those that it names first, with all of their contents; whoever keeps them keeps them from changing.
+      blocks: the blocks that the record names first, with their whole contents. The owner does not change them.
       rows: of blocks that it changed in place.
       dropped: numbers of blocks that are not used any more.
       is_whole: it replaces all records.

@@ -174,7 +174,7 @@ class Collectives:
     """The groups of one session at one task. Its lock guards `_joined`.
 
     Attributes:
-      devices: those of the task, each of which may be a member of a group of its own.
+      devices: the task's devices. Each device may be a member of its own group.
       leader: the task that brings groups together.
     """
 

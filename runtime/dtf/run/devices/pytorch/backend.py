@@ -200,7 +200,7 @@ class TorchBackend:
             raise self._exhausted(number, shape, dtype) from None
 
     def exhausted(self, number: int, error: torch.OutOfMemoryError) -> errors.OpError:
-        """The error of a kernel for which there is no room: torch knows how much, not of which shape."""
+        """The error of a kernel that finds no room. PyTorch says how much it wanted, but not the shape."""
         words = str(error).split(".")
         amount = next((word.strip() for word in words if "Tried to allocate" in word), "")
         return errors.ResourceExhaustedError.of(
