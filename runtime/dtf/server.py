@@ -122,8 +122,8 @@ class Server:
         if self._place is not None:
             address = places[self._task][self._place.resources.place].address
         self._worker = LocalWorker(devices_of_task(self._task, settings), None, self._peers_of_cluster, durable)
-        self._places = {task: [each.address for each in listed] for task, listed in places.items()}
-        self._peers = Peers(cluster, self._task, self._worker, self._credentials, self._places)
+        self._places = {task: list(listed) for task, listed in places.items()}
+        self._peers = Peers(cluster, self._task, self._worker, self._credentials, self._places, self._ask_place)
         self._worker.peers = self._peers.worker
         self._worker.learn_peers = self._peers.learn
         if is_elastic():
@@ -231,7 +231,13 @@ class Server:
             for address in cluster.job_tasks(job):
                 if address is not None:
                     split_address(address)
-        return Peers(cluster, own_task, self._worker, self._credentials, self._places)
+        return Peers(cluster, own_task, self._worker, self._credentials, self._places, self._ask_place)
+
+    def _ask_place(self, place: Place) -> Sequence[Place]:
+        """The places of its task, as this one knows them."""
+        from dtf.places.lines import places_known_to
+
+        return places_known_to(place, self._credentials)
 
     def _tasks_of_cluster(self, config: config_pb2.ConfigProto, target: str) -> Peers:
         """The tasks of a session's own cluster, among which this one is found by the address of the session's target.

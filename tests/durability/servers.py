@@ -108,21 +108,19 @@ class Places(Servers):
 
     Attributes:
       places: each task's peer addresses.
-      text: DTF_DURABILITY_PLACES.
+      text: DTF_DURABILITY_PLACES, as it was at first.
     """
 
     def __init__(self, folder: Path, count: int = 1, workers: int = 1) -> None:
         super().__init__(folder, count, workers)
         ports = iter(free_ports(count * (2 * PLACES - 1)))
-        listed, self.places = [], []
-        for task, address in enumerate(self.cluster["ps"]):
+        self._servers: list[list[str]] = []
+        self.places = []
+        for address in self.cluster["ps"]:
             servers = [address, *(f"127.0.0.1:{next(ports)}" for _ in range(PLACES - 1))]
-            peers = [next(ports) for _ in servers]
-            listed.append(
-                f"ps:{task}=" + ",".join(f"{server}/{peer}" for server, peer in zip(servers, peers, strict=True))
-            )
-            self.places.append([f"127.0.0.1:{peer}" for peer in peers])
-        self.text = ";".join(listed)
+            self._servers.append(servers)
+            self.places.append([f"127.0.0.1:{next(ports)}" for _ in servers])
+        self.text = self._listed()
         import dtf as tf
 
         experimental = tf.ConfigProto.Experimental(durability_places=self.text)
@@ -137,7 +135,30 @@ class Places(Servers):
     def start_place(self, task: int, place: int) -> None:
         """Starts the process of a place."""
         folder = str(self._folder / f"ps-{task}-{place}")
-        self._started((task, place), [task, folder, self.text, place])
+        self._started((task, place), [task, folder, self._listed(), place])
+
+    def _listed(self) -> str:
+        listed = []
+        for task, servers in enumerate(self._servers):
+            peers = [each.rpartition(":")[2] for each in self.places[task]]
+            pairs = (f"{server}/{peer}" for server, peer in zip(servers, peers, strict=True))
+            listed.append(f"ps:{task}=" + ",".join(pairs))
+        return ";".join(listed)
+
+    def move(self, task: int) -> None:
+        """Moves the backup to new addresses, without its folder, and makes it the primary. Nobody else is told."""
+        primary = self.wait_in_sync(task)
+        place = 1 - primary
+        assert self.ask(task, primary, ask="alone").get("ok")
+        self.kill_place(task, place)
+        shutil.rmtree(self._folder / f"ps-{task}-{place}")
+        server, peer = free_ports(2)
+        self._servers[task][place], self.places[task][place] = f"127.0.0.1:{server}", f"127.0.0.1:{peer}"
+        self.start_place(task, place)
+        self.wait_in_sync(task)
+        assert self.ask(task, place, ask="promote").get("ok")
+        self._killed((task, primary))  # its process has left, or is about to
+        self.start_place(task, primary)
 
     def kill_place(self, task: int, place: int) -> None:
         """Kills the process of a place with SIGKILL."""

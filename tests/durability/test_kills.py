@@ -48,6 +48,18 @@ def test_a_ps_is_killed_and_every_update_counts_once_in_the_same_session(folder)
 
 
 @pytest.mark.slow
+def test_both_places_of_a_ps_move_and_move_again_under_a_training_that_knows_the_old_addresses(folder):
+    with Places(folder) as servers:
+        moves = killer(servers, 3, 7, 0.3)
+        moves.kill = lambda _: servers.move(0)
+        outcome = count_exactly(servers, 2, moves)
+        assert servers.text != servers._listed()
+    assert outcome.wrong == []
+    assert outcome.sessions == 1
+    assert outcome.pause_s < 10
+
+
+@pytest.mark.slow
 def test_two_ps_are_killed_in_turn_and_every_update_counts_once(folder):
     with Servers(folder, count=2) as servers:
         outcome = count_exactly(servers, 3, killer(servers, 8, 2))

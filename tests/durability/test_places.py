@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from dtf.places import lines
 from dtf.places.__main__ import main
+from dtf.places.address_book import AddressBook
 from dtf.places.frames import BASE, PARTS, RECORD, Reader, packed, read_frame
 from dtf.places.place import PlaceOfTask
 from dtf.places.standby import Standby
@@ -22,9 +24,10 @@ from dtf.run.durability.replicated_resources import Part, Record, ReplicatedReso
 from dtf.run.state.resources import Variable
 from dtf.wire import errors
 from dtf.wire.dtypes import float32
-from dtf.wire.durability import KeptState, Place, described, kept_state, parse_places
+from dtf.wire.durability import KeptState, Place, described, kept_state, parse_places, places_of
 from tests.certificates import credentials_of
 from tests.ports import free_ports
+from tests.waiting import wait_until
 
 TASK = "/job:ps/replica:0/task:0"
 
@@ -44,10 +47,17 @@ class World:
     def start(self, place):
         resources = ReplicatedResources(self.folder / str(place), place)
         made = PlaceOfTask(
-            TASK, self.places, resources, 2.0, self.credentials, leave=lambda: self.left.append(place)
+            TASK, self.places, resources, 2.0, self.credentials, leave=lambda: self.left.append(place), notice_s=0.05
         )
         self.running[place] = made
         return made
+
+    def move(self, place, ports):
+        """Starts the process of a place elsewhere, without the folder that it had."""
+        self.places = list(self.places)
+        self.places[place] = Place(f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]}")
+        shutil.rmtree(self.folder / str(place))
+        self.start(place)
 
     def end(self, place):
         """What SIGKILL does: the connections are closed, and the lock of the folder is free."""
@@ -223,6 +233,56 @@ def test_both_places_that_are_started_again_go_on_with_the_state(world):
     np.testing.assert_array_equal(variable(leads.resources, "dense").read(), np.full(5000, 3))
 
 
+def test_places_find_each_other_after_both_have_moved_in_turn_and_clients_hear_of_it(world):
+    resources = world.running[0].resources
+    variable(resources, "dense", np.full(5000, 3))
+    assert confirmed(resources) is None
+    before = list(world.places)
+    ports = free_ports(4)
+    assert world.order(0, "alone")["ok"]
+    world.end(1)
+    world.move(1, ports[:2])
+    world.until(1, has_right=True)
+    assert places_of([resources.description]) == (before[0], world.places[1])
+    assert world.order(1, "promote")["ok"]
+    wait_until(lambda: world.left, "the former primary to leave")
+    world.end(0)
+    moved, world.places = world.places, before  # its program is started with the addresses of long ago
+    world.start(0)
+    world.places = moved
+    assert world.until(0, has_right=True)["role"] == "backup"
+    world.order(1, "alone")
+    world.end(0)
+    world.move(0, ports[2:])
+    world.until(0, has_right=True)
+    assert set(places_of([world.running[1].resources.description])) == set(world.places)
+    world.end(1)
+    assert world.running[0].wait(20)
+    np.testing.assert_array_equal(variable(world.running[0].resources, "dense").read(), np.full(5000, 3))
+
+
+def test_a_damaged_note_of_addresses_is_passed_over_and_a_full_disk_stops_nothing(tmp_path):
+    given = [Place("a:1", "a:2"), Place("b:1", "b:2")]
+    for text in ("", "[]", "{", '{"1": "c"}', '{"9": "c:1/2"}', '{"x": "c:1/2"}', '{"1": 3}', "\xff"):
+        (tmp_path / "places").write_text(text)
+        assert AddressBook(tmp_path, 0, given).others() == [(1, given[1])], text
+    (tmp_path / "places.new").mkdir()  # a file that cannot be written
+    book = AddressBook(tmp_path, 0, given)
+    moved = Place("c:1", "c:2")
+    assert book.note(1, moved)
+    assert not book.note(1, moved)
+    assert book.all() == (given[0], moved)
+
+
+@pytest.mark.parametrize("at", ["nonsense", "a:1", "a:b/2", "a:1/99999", ["a:1/2"], "a:1/2" * 5000])
+def test_a_place_that_says_a_malformed_address_is_no_backup(world, at):
+    world.end(1)
+    state = world.until(0, is_paused=True)
+    said = {"task": TASK, "place": 1, "lineage": "", "terms": [], "at": at}
+    answer = world.order(0, "follow", **said, incarnation=state["incarnation"], turn=state["turn"])
+    assert not answer["ok"]
+
+
 def test_places_of_a_secured_cluster_speak_tls_and_refuse_others(tmp_path):
     own = credentials_of(tmp_path, hosts=("127.0.0.1",))
     with World(tmp_path, own) as world:
@@ -321,6 +381,15 @@ def test_a_state_follows_another_when_its_terms_have_the_last_one_of_that():
     assert not KeptState("y", later.terms).follows(earlier)
     assert kept_state(["", described("x", later.terms)]) == later
     assert kept_state([described("x")]) == KeptState("x")
+
+
+def test_a_description_names_the_places_and_its_state_is_read_without_them():
+    places = (Place("a:1", "a:2"), Place("[::1]:3", "[::1]:4"))
+    text = described("x", ("1.a", "2.b"), places)
+    assert places_of(["", text]) == places
+    assert kept_state([text]) == KeptState("x", ("1.a", "2.b"))
+    assert places_of([described("x", ("1.a",))]) == places_of([described("x")]) == ()
+    assert places_of([text.replace(":3/4", ":3")]) == ()
 
 
 @pytest.mark.parametrize(

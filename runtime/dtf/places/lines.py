@@ -13,11 +13,13 @@ from dtf.places.frames import Reader
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
+from dtf.wire.durability import Place, parse_place
 
-__all__ = ["LINE_BYTES_MAX", "VERSION", "Line", "ask", "encoded", "parsed"]
+__all__ = ["LINE_BYTES_MAX", "VERSION", "Line", "ask", "encoded", "parsed", "places_known_to"]
 
 VERSION = 1
 LINE_BYTES_MAX = 1 << 16
+_WHERE_S = 0.5
 
 
 class Line:
@@ -78,6 +80,18 @@ def ask(
         return line.ask(question)
     finally:
         line.close()
+
+
+def places_known_to(place: Place, credentials: Credentials | None = None) -> tuple[Place, ...]:
+    """Where the places of its task are, as a place says; () when it does not answer."""
+    if not place.peer_address:
+        return ()
+    try:
+        state = ask(place.peer_address, {"ask": "state"}, _WHERE_S, credentials).get("state")
+        said = state.get("places") if isinstance(state, dict) else None
+        return tuple(parse_place(str(each)) for each in said) if isinstance(said, list) else ()
+    except errors.OpError:
+        return ()
 
 
 def encoded(value: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -45,11 +46,13 @@ class Link:
         resources: ReplicatedResources,
         silence_s: float,
         on_lost: Callable[[Link, str], None],
+        notice_s: float = 0.0,
     ) -> None:
         """A link over a connection after the greeting; see `start`.
 
         Args:
           on_lost: called once, from any thread, with the reason.
+          notice_s: the backup gets its right not earlier than this after the start.
         """
         self.place = place
         self.state = FILLING
@@ -58,6 +61,7 @@ class Link:
         self._resources = resources
         self._silence_s = silence_s
         self._told_lost = on_lost
+        self._right_at = time.monotonic() + notice_s
         self._can_send_inline = not hasattr(sock, "pending")  # TLS is sealed by one thread
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -140,6 +144,10 @@ class Link:
         try:
             if not self._resources.fill(self, self._send_part, self._has_room):
                 return
+            with self._lock:
+                left_s = self._right_at - time.monotonic()
+                if left_s > 0 and self._changed.wait_for(lambda: self.state == LOST, left_s):
+                    return
             with self._resources.update_lock:
                 if self._resources.follower is not self:
                     return

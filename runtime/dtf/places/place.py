@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from dtf.places import lines, link
+from dtf.places.address_book import AddressBook
 from dtf.places.frames import Reader, set_silence
 from dtf.places.lines import Line
 from dtf.places.link import Link
@@ -27,7 +28,7 @@ from dtf.run.durability.replicated_resources import ALONE, PAIR, ReplicatedResou
 from dtf.wire import errors, forks
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
-from dtf.wire.durability import KeptState, Place
+from dtf.wire.durability import KeptState, Place, parse_place
 
 __all__ = ["PlaceOfTask"]
 
@@ -37,6 +38,9 @@ _ANSWER_S = 5.0
 _REVOKE_S = 10.0
 _STRANGERS_MAX = 64
 _TERMS_SHOWN = 16
+_ADDRESS_CHARACTERS_MAX = 300
+_NOTICE_S = 2.0
+"""Clients ask the primary once a second (`rpc.roaming`) and so know the address before a process there may serve."""
 
 
 class PlaceOfTask:
@@ -53,14 +57,16 @@ class PlaceOfTask:
         credentials: Credentials | None = None,
         bound: str = "",
         leave: Callable[[], None] | None = None,
+        notice_s: float = _NOTICE_S,
     ) -> None:
         """Listens at the peer port, and looks for the other places.
 
         Args:
           task: the full name.
-          places: all of the task; `resources.place` is this one.
+          places: all of the task, as they were when its program was started; `resources.place` is this one.
           silence_s: after how long a connection without a byte is lost.
           bound: the host to listen at, where it is another than that of the place's address.
+          notice_s: how long a backup at an address that is new to this place waits for its right.
           leave: called when another place is the primary of a later term; None: the program is started anew.
 
         Raises:
@@ -68,9 +74,11 @@ class PlaceOfTask:
         """
         self.task = task
         self.resources = resources
-        self._places = list(places)
         self._own = places[resources.place]
+        self._book = AddressBook(resources.journal.folder, resources.place, places)
+        resources.places = self._book.all()
         self._silence_s = silence_s
+        self._notice_s = notice_s
         self._credentials = credentials
         self._leave = leave or _start_anew
         self._lock = threading.RLock()
@@ -151,6 +159,7 @@ class PlaceOfTask:
             "terms": resources.terms[-_TERMS_SHOWN:],
             "backup": backup,
             "reason": self._reason,
+            "places": [str(each) for each in self._book.all()],
             "may_lead": role == PRIMARY or self._is_former_primary() or (role == EMPTY and resources.place == 0),
             "incarnation": self._incarnation,
             "turn": self._turn,
@@ -320,10 +329,10 @@ class PlaceOfTask:
     def _follower(self, question: dict[str, Any], sock: Any) -> tuple[dict[str, object], Link | None]:
         """The answer to a place that wants to be the backup, and the link to it."""
         try:
-            place = int(question["place"])
+            place, at = int(question["place"]), _said_place(question)
             kept = KeptState(str(question["lineage"]), tuple(str(each) for each in question["terms"]))
             turn = question["incarnation"], question["turn"]
-            if question.get("task") != self.task or place == self.resources.place or place >= len(self._places):
+            if question.get("task") != self.task or place == self.resources.place or not self._book.has(place):
                 raise errors.InvalidArgumentError.of(f"this is {self.task}, place {self.resources.place}")
         except (KeyError, TypeError, ValueError):
             return {"ok": False, "error": "a malformed question", "state": self.state()}, None
@@ -334,6 +343,7 @@ class PlaceOfTask:
             if refusal:
                 return {"ok": False, "error": refusal, "state": self.state()}, None
             self._turn += 1
+            is_new = self._found(place, at)
             former, self._link = self._link, None
             if former is not None:
                 former.close("its process has connected again")
@@ -341,7 +351,8 @@ class PlaceOfTask:
                 self._lead("both places are empty")
             else:
                 self._go_on_alone(f"place {place} is here, and is filled")
-            made = self._link = Link(sock, place, self.resources, self._silence_s, self._link_lost)
+            notice_s = self._notice_s if is_new else 0.0
+            made = self._link = Link(sock, place, self.resources, self._silence_s, self._link_lost, notice_s)
             return {"ok": True, "state": self.state()}, made
 
     def _why_not(self, place: int, kept: KeptState, turn: tuple[object, object]) -> str:
@@ -395,8 +406,8 @@ class PlaceOfTask:
 
     def _search_once(self) -> bool:
         """One look at the other places. Whether it came to anything."""
-        for number, other in enumerate(self._places):
-            if number == self.resources.place or self._is_released:
+        for number, other in self._book.others():
+            if self._is_released:
                 continue
             if self._role == PRIMARY and not self.resources.is_paused:
                 return True
@@ -406,7 +417,7 @@ class PlaceOfTask:
                 self._waits(error.message)
                 continue
             try:
-                if self._meet(line):
+                if self._meet(line, number, other):
                     return True
             except (errors.UnavailableError, errors.DataLossError) as error:
                 self._waits(error.message)
@@ -414,7 +425,7 @@ class PlaceOfTask:
                 line.close()
         return False
 
-    def _meet(self, line: Line) -> bool:
+    def _meet(self, line: Line, number: int, other: Place) -> bool:
         state = line.ask({"ask": "state"}).get("state") or {}
         theirs = KeptState(str(state.get("lineage", "")), tuple(state.get("terms", ())))
         own = self.resources.kept
@@ -437,6 +448,7 @@ class PlaceOfTask:
                     "place": self.resources.place,
                     "lineage": own.lineage,
                     "terms": own.terms,
+                    "at": str(self._own),
                     "incarnation": state.get("incarnation"),
                     "turn": state.get("turn"),
                 }
@@ -447,6 +459,7 @@ class PlaceOfTask:
             set_silence(line.socket, self._silence_s)
             standby = self._standby = Standby(line.socket, line.reader, self.resources)
             self._role, self._reason = BACKUP, ""
+            self._found(number, other)
         finally:
             self._is_asking = False
         _logger.info("%s: place %d is the backup of %s", self.task, self.resources.place, line.address)
@@ -469,6 +482,16 @@ class PlaceOfTask:
                 self._waits(why)
         return True
 
+    def _found(self, number: int, at: Place | None) -> bool:
+        """Another place was met there. Whether that address is new. The lock is held, or this place is about to be the
+        backup.
+        """
+        if at is None or not self._book.note(number, at):
+            return False
+        self.resources.places = self._book.all()
+        _logger.info("%s: place %d is at %s now", self.task, number, at.address)
+        return True
+
     def _waits(self, reason: str) -> None:
         if self._role != PRIMARY:
             self._reason = reason
@@ -479,6 +502,17 @@ class PlaceOfTask:
             self.task, theirs.terms[-1],
         )  # fmt: skip
         self._leave()
+
+
+def _said_place(question: dict[str, Any]) -> Place | None:
+    """Where the place is that asks; None: it does not say it. Raises ValueError."""
+    said = question.get("at")
+    if said is None:
+        return None
+    try:
+        return parse_place(str(said)[:_ADDRESS_CHARACTERS_MAX])
+    except errors.OpError as error:
+        raise ValueError(error.message) from None
 
 
 def _close_in_child() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from dtf.rpc.discovery import Transport, connect
 from dtf.rpc.remote import RemoteWorker
@@ -13,6 +13,7 @@ from dtf.wire import errors
 from dtf.wire.cluster import ClusterSpec
 from dtf.wire.credentials import Credentials
 from dtf.wire.device import task_name
+from dtf.wire.durability import Place
 from dtf.wire.pb import cluster_pb2, tensorflow_server_pb2
 
 
@@ -25,12 +26,15 @@ class Peers:
         own_task: str,
         own_worker: Worker,
         credentials: Credentials | None = None,
-        places: Mapping[str, Sequence[str]] | None = None,
+        places: dict[str, list[Place]] | None = None,
+        ask_place: Callable[[Place], Sequence[Place]] = lambda _: (),
     ) -> None:
         """The tasks of a cluster.
 
         Args:
-          places: for tasks that may be at several addresses (see runtime/durability.md, `host`): all of these.
+          places: for tasks that may be at several addresses (see runtime/durability.md, `host`): all of
+            these. It is changed when places move.
+          ask_place: asks one of them where the others are; see `RoamingConnection`.
         """
         self.own_task = own_task
         self.announced: cluster_pb2.ClusterDef | None = None
@@ -41,7 +45,8 @@ class Peers:
             for job in cluster.jobs
             for index in cluster.task_indices(job)
         }
-        self._places = places or {}
+        self._places = {} if places is None else places
+        self._ask_place = ask_place
         self.names = tuple(self._addresses)
         self._lock = threading.Lock()
         self._connections: dict[str, Transport] = {}
@@ -66,7 +71,7 @@ class Peers:
     def learn(self, server_def: tensorflow_server_pb2.ServerDef, master: str) -> bool:
         """Takes over tasks that this one does not know yet from the cluster of a session's master, and the master's own
         address. Returns whether it is the same cluster: if another address or this task's own name differs, it is not,
-        and nothing is taken over.
+        and nothing is taken over. A durable task with several places may have any address.
         """
         told = {
             task_name(job.name, index): address
@@ -76,6 +81,9 @@ class Peers:
         own_task = task_name(server_def.job_name, server_def.task_index, server_def.replica)
         with self._lock:
             known = self._addresses
+            for task in told.keys() & self._places.keys() & known.keys():
+                # Its places may have moved since one of the two processes was started.
+                self._places[task] = _with(told.pop(task), self._places[task])
             differing = {task for task, address in told.items() if known.get(task, address) != address}
             if own_task != self.own_task or differing - {master} or (differing and master == self.own_task):
                 return False
@@ -92,7 +100,11 @@ class Peers:
         places = self._places.get(task)
         if places is None:
             return connect(address, task, self._credentials)
-        return RoamingConnection([address, *(each for each in places if each != address)], task, self._credentials)
+
+        def moved(places: Sequence[Place]) -> None:
+            self._places[task] = list(places)  # for the sessions that come later, with clusters of their own, too
+
+        return RoamingConnection(_with(address, places), task, self._credentials, moved, self._ask_place)
 
     def address(self, task: str) -> str:
         """ "host:port" of a task; raises InvalidArgumentError for an unknown task."""
@@ -111,3 +123,9 @@ class Peers:
             self._workers = {self.own_task: self._own_worker}
         for connection in connections:
             connection.close()
+
+
+def _with(address: str, places: Sequence[Place]) -> list[Place]:
+    """The places, with that at this address first. One that none of them has is without a second port."""
+    own = next((each for each in places if each.address == address), Place(address, ""))
+    return [own, *(each for each in places if each.address != address)]

@@ -1,7 +1,9 @@
 """RoamingConnection: a connection to a task that may be at one of several places (runtime/durability.md, `host`).
 
 Owns which place calls go to: the last one that answered GetStatus as the primary. A place that cannot be reached, or
-whose state is older than one that was seen, is left for the next one. Nothing is sent twice.
+whose state is older than one that was seen, is left for the next one. Nothing is sent twice. The primary's answers
+name the places as they are now: those that have moved are known from then on, and addresses that were left are not used
+any more.
 
 A lost host closes no connection, and a primary that is cut off does not know it. So a thread asks the place once a
 second. When it does not answer and another place is the primary of a later term, the connection is closed, and the
@@ -14,6 +16,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dtf.channel.client import Channel
 from dtf.rpc import WORKER_SERVICE, messages
@@ -25,7 +28,8 @@ from dtf.run.threads import growing_pool
 from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.credentials import Credentials
-from dtf.wire.durability import KeptState, kept_state
+from dtf.wire.device import task_of
+from dtf.wire.durability import KeptState, Place, kept_state, places_of
 from dtf.wire.pb import worker_pb2
 
 __all__ = ["RoamingConnection"]
@@ -35,20 +39,36 @@ _STATUS_TIMEOUT_S = 2.0
 _KNOCK_S = 0.3
 _WATCH_PERIOD_S = 1.0
 _WATCH_TIMEOUT_S = 1.0
+_PLACES_MAX = 16
 
 
 class RoamingConnection:
     """A `discovery.Transport`. The lock guards the place and its connection; no call is made under it."""
 
-    def __init__(self, addresses: Sequence[str], name: str, credentials: Credentials | None) -> None:
-        """A connection to the task `name` at one of these addresses. Connects when the first call is made."""
-        self._addresses = list(addresses)
+    def __init__(
+        self,
+        places: Sequence[Place],
+        name: str,
+        credentials: Credentials | None,
+        moved: Callable[[Sequence[Place]], None] = lambda _: None,
+        ask: Callable[[Place], Sequence[Place]] = lambda _: (),
+    ) -> None:
+        """A connection to the task `name` at one of these places. Connects when the first call is made.
+
+        Args:
+          moved: called with all places when the primary has named others.
+          ask: asks a place, whether it serves or not, where the others are; may take a second. () where it does not
+            answer. It is called for each of them when none serves.
+        """
+        self._places = list(places)
+        self._moved = moved
+        self._ask = ask
+        self._failures = 0
         self._name = name
         self._credentials = credentials
         self._lock = threading.Lock()
-        self._place = 0
-        self._current: Transport = connect(addresses[0], name, credentials)
-        self._connections: dict[int, Transport] = {0: self._current}
+        self._current: Transport = connect(places[0].address, name, credentials)
+        self._connections: dict[str, Transport] = {places[0].address: self._current}
         self._is_suspect = True
         self._seen: KeptState | None = None
         self._closed = threading.Event()
@@ -155,7 +175,7 @@ class RoamingConnection:
 
     def _settle(self) -> None:
         """Looks once at all places for the primary. The present one stays where none is found."""
-        for _ in self._addresses:
+        for _ in list(self._places):
             try:
                 self._status(b"", _STATUS_TIMEOUT_S)
                 return
@@ -175,7 +195,11 @@ class RoamingConnection:
             self._check(current, response)
         except errors.OpError:
             self._move_on(current)
+            self._failures += 1
+            if self._failures % len(self._places) == 0:
+                self._ask_places()
             raise
+        self._failures = 0
         self._is_suspect = False
         return response
 
@@ -189,13 +213,17 @@ class RoamingConnection:
             ) from None
 
     def _check(self, current: Transport, response: Buffer) -> None:
-        state = _state_in(response)
+        found = _said_in(response)
+        if found.task and found.task != self._name:
+            raise errors.UnavailableError.of(f"{current.where} is {found.task} now; {self._name} has left this address")
+        state = found.state
         if state is None:
             return
         seen = self._seen
         if seen is not None and state != seen and seen.follows(state):
             raise errors.UnavailableError.of(f"{current.where} has an older state than another place has shown")
         self._seen = state
+        self._learn(found.places)
         if state.terms and not self._is_watched:
             with self._lock:
                 if self._is_watched or self.is_closed:
@@ -203,31 +231,64 @@ class RoamingConnection:
                 self._is_watched = True
             threading.Thread(target=self._watch, name="dtf-roaming", daemon=True).start()
 
+    def _learn(self, places: Sequence[Place]) -> None:
+        """The primary has named the places. Connections to addresses that none of them has are closed."""
+        places = places[:_PLACES_MAX]
+        addresses = [place.address for place in places]
+        with self._lock:
+            # One that its own primary does not name is behind some translation of addresses.
+            if set(places) == set(self._places) or self._current.address not in addresses:
+                return
+            left = [self._connections.pop(each) for each in list(self._connections) if each not in addresses]
+            self._places = list(places)
+        for each in left:
+            each.close()
+        _logger.info("%s: its places are at %s now", self._name, ", ".join(addresses))
+        self._moved(places)
+
+    def _ask_places(self) -> None:
+        """None serves where this process has looked: those that wait there may know of others."""
+        for place in list(self._places):
+            for found in self._ask(place):
+                with self._lock:
+                    if found.address not in (each.address for each in self._places) and (
+                        len(self._places) < _PLACES_MAX
+                    ):
+                        self._places.append(found)
+                        _logger.info("%s: one of its places is at %s now", self._name, found.address)
+
     def _watch(self) -> None:
         while not self._closed.wait(_WATCH_PERIOD_S):
             current = self._current
             answered = threading.Event()
             failed: list[errors.OpError] = []
+            responses: list[Buffer] = []
 
             def done(
                 response: Buffer = b"",
                 error: errors.OpError | None = None,
                 answered: threading.Event = answered,
                 failed: list[errors.OpError] = failed,
+                responses: list[Buffer] = responses,
             ) -> None:
                 if error is not None:
                     failed.append(error)
+                else:
+                    responses.append(bytes(response))  # its memory is the connection's
                 answered.set()
 
             cancel = current.call_async(_STATUS_METHOD, b"", done)
             if answered.wait(_WATCH_TIMEOUT_S) and not failed:
+                found = _said_in(responses[0])
+                if found.state == self._seen and current is self._current:
+                    self._learn(found.places)
                 continue
             cancel()
             self._leave_for_later(current)
 
     def _leave_for_later(self, former: Transport) -> None:
         """Closes the connection to a silent place if another one is the primary of a later term."""
-        for place, address in enumerate(self._addresses):
+        for address in [place.address for place in self._places]:
             if self.is_closed or former is not self._current:
                 return
             if address == former.address:
@@ -236,7 +297,8 @@ class RoamingConnection:
             try:
                 self._knock(address)
                 response = found.call(_STATUS_METHOD, b"", _WATCH_TIMEOUT_S)
-                state = _state_in(response)
+                said = _said_in(response)
+                state = said.state if said.task in ("", self._name) else None
             except errors.OpError:
                 found.close()
                 continue
@@ -248,34 +310,46 @@ class RoamingConnection:
                 if self.is_closed or former is not self._current:
                     found.close()
                     return
-                older = self._connections.get(place)
-                self._connections[place] = self._current = found
-                self._place, self._is_suspect = place, False
+                older = self._connections.get(address)
+                self._connections[address] = self._current = found
+                self._is_suspect = False
                 self._seen = state
             _logger.warning("%s does not answer; %s is the primary now", former.where, found.where)
             former.close()
             if older is not None:
                 older.close()
+            self._learn(said.places)
             return
 
     def _move_on(self, former: Transport) -> None:
         with self._lock:
             if self._current is not former or self.is_closed:
                 return
-            self._place = (self._place + 1) % len(self._addresses)
-            found = self._connections.get(self._place)
+            known = [place.address for place in self._places]
+            at = known.index(former.address) if former.address in known else -1
+            address = known[(at + 1) % len(known)]
+            found = self._connections.get(address)
             if found is None or found.is_closed:
-                found = connect(self._addresses[self._place], self._name, self._credentials)
-                self._connections[self._place] = found
+                found = connect(address, self._name, self._credentials)
+                self._connections[address] = found
             self._current = found  # the former one stays: its place may go on, with the sessions that it has
             self._is_suspect = True
         _logger.debug("%s: the next place is %s", self._name, self._current.address)
 
 
-def _state_in(response: Buffer) -> KeptState | None:
-    """The state that a GetStatusResponse tells of."""
+class _Said(NamedTuple):
+    """What a GetStatusResponse says: the task that serves there ("" if it has no devices), its state and its places."""
+
+    task: str
+    state: KeptState | None
+    places: Sequence[Place]
+
+
+def _said_in(response: Buffer) -> _Said:
     status = messages.parse(worker_pb2.GetStatusResponse, response)
-    return kept_state(each.physical_device_desc for each in status.device_attributes)
+    descriptions = [each.physical_device_desc for each in status.device_attributes]
+    names = [each.name for each in status.device_attributes]
+    return _Said(task_of(names[0]) if names else "", kept_state(descriptions), places_of(descriptions))
 
 
 class _Started:

@@ -4,7 +4,7 @@ places at which such a task may be.
 Owns the words. TensorFlow shows the description as it shows the model of a GPU.
 
     durability: process LINEAGE
-    durability: host LINEAGE TERM,TERM,...
+    durability: host LINEAGE TERM,TERM,... HOST:PORT/PEER_PORT,...
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from dtf.wire import errors
 from dtf.wire.cluster import split_address
 from dtf.wire.device import task_name
 
-__all__ = ["PLACES_VARIABLE", "KeptState", "Place", "described", "kept_state", "lineage_of", "parse_places"]
+__all__ = [
+    "PLACES_VARIABLE", "KeptState", "Place", "described", "kept_state", "lineage_of", "parse_place", "parse_places",
+    "places_of",
+]  # fmt: skip
 
 PLACES_VARIABLE = "DTF_DURABILITY_PLACES"
 """The places of the durable tasks of a cluster; see `parse_places`."""
@@ -43,10 +46,16 @@ class Place(NamedTuple):
     address: str
     peer_address: str
 
+    def __str__(self) -> str:
+        """As `parse_place` reads it."""
+        return f"{self.address}/{self.peer_address.rpartition(':')[2]}"
 
-def described(lineage: str, terms: Sequence[str] = ()) -> str:
-    """The description of the devices of a durable task."""
-    return f"{_WORDS}host {lineage} {','.join(terms)}" if terms else f"{_WORDS}process {lineage}"
+
+def described(lineage: str, terms: Sequence[str] = (), places: Iterable[Place] = ()) -> str:
+    """The description of the devices of a durable task: its state, and where its places are now."""
+    if not terms:
+        return f"{_WORDS}process {lineage}"
+    return " ".join(filter(None, (f"{_WORDS}host", lineage, ",".join(terms), ",".join(map(str, places)))))
 
 
 def kept_state(descriptions: Iterable[str]) -> KeptState | None:
@@ -56,6 +65,18 @@ def kept_state(descriptions: Iterable[str]) -> KeptState | None:
             _, lineage, *terms = description[len(_WORDS) :].split(" ")
             return KeptState(lineage, tuple(terms[0].split(",")) if terms else ())
     return None
+
+
+def places_of(descriptions: Iterable[str]) -> tuple[Place, ...]:
+    """The places of the task whose devices say this; (): it says none, or they cannot be read."""
+    for description in descriptions:
+        if description.startswith(_WORDS):
+            words = description[len(_WORDS) :].split(" ")
+            try:
+                return tuple(parse_place(each) for each in words[3].split(",")) if len(words) > 3 else ()
+            except errors.OpError:
+                return ()
+    return ()
 
 
 def lineage_of(descriptions: Iterable[str]) -> str:
@@ -74,7 +95,10 @@ def parse_places(text: str) -> dict[str, tuple[Place, ...]]:
     for part in filter(None, (each.strip() for each in text.split(";"))):
         task, _, listed = part.partition("=")
         match = _TASK.match(task.strip())
-        places = tuple(_place(each.strip(), part) for each in listed.split(","))
+        try:
+            places = tuple(parse_place(each.strip()) for each in listed.split(","))
+        except errors.OpError:
+            raise _malformed(part) from None
         if match is None or len(places) < 2:
             raise _malformed(part)
         name = task_name(match[1], int(match[2]))
@@ -88,14 +112,12 @@ def parse_places(text: str) -> dict[str, tuple[Place, ...]]:
     return found
 
 
-def _place(text: str, part: str) -> Place:
+def parse_place(text: str) -> Place:
+    """The place that `str` gives. Raises InvalidArgumentError for another text."""
     address, _, port = text.rpartition("/")
-    try:
-        host, _ = split_address(address)
-    except errors.OpError:
-        raise _malformed(part) from None
-    if not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise _malformed(part)
+    host, _ = split_address(address)
+    if not port.isdecimal() or not port.isascii() or not 0 < int(port) < 1 << 16:
+        raise errors.InvalidArgumentError.of(f"{text!r} is not of the form HOST:PORT/PEER_PORT")
     return Place(address, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
 

@@ -22,7 +22,7 @@ from dtf.run.durability.journal import Block
 from dtf.run.interfaces import Done
 from dtf.run.value_types import Array
 from dtf.wire import errors
-from dtf.wire.durability import KeptState, described
+from dtf.wire.durability import KeptState, Place, described
 
 __all__ = ["ALONE", "PAIR", "Follower", "Part", "Record", "ReplicatedResources", "Rows", "look_at"]
 
@@ -88,6 +88,7 @@ class ReplicatedResources(DurableResources):
       mode: of the last term, ALONE or PAIR; "": the folder is empty.
       primary, backup: their places in this mode; -1: none.
       follower: the way to the backup, if there is one.
+      places: where the places of the task are now, for clients.
     """
 
     def __init__(self, folder: Path, place: int, is_only_read: bool = False) -> None:
@@ -97,6 +98,7 @@ class ReplicatedResources(DurableResources):
         self.mode = ""
         self.primary = self.backup = -1
         self.follower: Follower | None = None
+        self.places: tuple[Place, ...] = ()
         self._rows: dict[int, tuple[Block, list[Array]]] = {}
         self._dropped: list[int] = []
         self._raw: dict[int, Block] = {}
@@ -129,7 +131,7 @@ class ReplicatedResources(DurableResources):
     @property
     def description(self) -> str:
         """See `DurableResources.description`."""
-        return described(self.lineage, self.terms[-_TERMS_SHOWN:])
+        return described(self.lineage, self.terms[-_TERMS_SHOWN:], self.places)
 
     # -- the primary
 
