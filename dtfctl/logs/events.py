@@ -2,6 +2,8 @@
 
 Reads dtf's and TensorFlow's files alike, each on from where it was; `progress` reads them for the step only. A folder
 below the checkpoint folder is a run of its own, as in TensorBoard (`.`: the folder itself). No file is changed.
+A program may write anything: the memory of a reader is bounded, whatever the files hold (`samples` keeps histograms
+and images).
 
 The smallest use: `reader = EventReader(folder); reader.poll(); reader.scalars["."]["loss"].points()`.
 """
@@ -14,26 +16,35 @@ import re
 import struct
 from array import array
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dtfctl.logs.progress import records
+from dtfctl.logs.samples import Histogram, Image, Samples, picture_size
 from dtfctl.wire.protobuf import fields
 
 POINTS_MAX = 20_000
 """Of a series; a longer one is thinned: its older points lose every second one."""
 
+POINTS_IN_ALL = 4_000_000
+"""About so many points of all series are kept (24 bytes each): with more series each has fewer."""
+
 SERIES_MAX = 2_000
-SAMPLES_KEPT = 24
-"""Histograms and images of a tag that are kept, the newest ones."""
+RUN_NAME_MAX = 200
+TIME_MAX = 1e11
+"""A wall time beyond is no time."""
 
 FILES_MAX = 500
 BYTES_AT_ONCE = 32 << 20
 """The most that one poll reads of a file, so that it stays short; the next poll goes on."""
 
 IMAGE_BYTES_MAX = 4 << 20
+IMAGE_PIXELS_MAX = 32 << 20
+"""A picture of more pixels (128 MiB, decoded) would take the memory of the browser that shows it."""
+
+BUCKETS_MAX = 4_000
+"""TensorFlow's histograms have at most 1,549."""
+
 _CHECKPOINT_NAME = re.compile(r"-(\d{1,18})\.index$")
 _FLOAT, _DOUBLE = 1, 2
 
@@ -46,7 +57,7 @@ class Series:
     times: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
 
-    def add(self, step: int, at: float, value: float) -> None:
+    def add(self, step: int, at: float, value: float, points_max: int = 0) -> None:
         """A restarted training repeats steps since its checkpoint: what it writes replaces them."""
         if self.steps and step <= self.steps[-1]:
             index = bisect_left(self.steps, step)
@@ -55,8 +66,8 @@ class Series:
         self.steps.append(step)
         self.times.append(at)
         self.values.append(value)
-        if len(self.steps) > POINTS_MAX:
-            half = POINTS_MAX // 2
+        if len(self.steps) > (points_max or POINTS_MAX):
+            half = len(self.steps) // 2
             for column in (self.steps, self.times, self.values):
                 del column[0:half:2]
 
@@ -86,37 +97,12 @@ class Series:
         )
 
 
-@dataclass(frozen=True)
-class Histogram:
-    """`limits` are the upper ends of the buckets, `counts` what lies in each."""
-
-    step: int
-    at: float
-    low: float
-    high: float
-    count: float
-    limits: tuple[float, ...]
-    counts: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Image:
-    """`data` is PNG, JPEG or GIF, as the trainer encoded it."""
-
-    step: int
-    at: float
-    width: int
-    height: int
-    data: bytes = field(repr=False)
-
-
 class EventReader:
     """Everything by run and tag. One thread. A run or tag comes into being with its first value."""
 
     def __init__(self, folder: Path) -> None:
         self.scalars: dict[str, dict[str, Series]] = {}
-        self.histograms: dict[str, dict[str, deque[Histogram]]] = {}
-        self.images: dict[str, dict[str, deque[Image]]] = {}
+        self.samples = Samples()
         self._folder = folder
         self._offsets: dict[Path, int] = {}
         self._count = 0
@@ -129,7 +115,7 @@ class EventReader:
             try:
                 if os.stat(path).st_size <= begin:
                     continue
-                run = os.path.relpath(path.parent, self._folder)
+                run = _run_name(path, self._folder)
                 with open(path, "rb") as file:
                     for payload, end in records(file, begin):
                         self._offsets[path] = end
@@ -176,8 +162,9 @@ class EventReader:
                     step = value if value < 1 << 63 else 0
                 elif number == 5 and isinstance(value, bytes):
                     values += [item for key, _, item in fields(value) if key == 1 and isinstance(item, bytes)]
+            at = wall_time if 0 <= wall_time <= TIME_MAX else 0.0
             for each in values:
-                self._take_value(run, step, wall_time, each)
+                self._take_value(run, step, at, each)
         except (IndexError, struct.error, ValueError):
             return
 
@@ -194,24 +181,31 @@ class EventReader:
                 self._add_scalar(run, tag, step, at, scalar)
             elif number == 4:
                 image = _image(step, at, value)
-                if image is not None and self._has_room(self.images, run, tag):
-                    self.images.setdefault(run, {}).setdefault(tag, deque(maxlen=SAMPLES_KEPT)).append(image)
-            elif number == 5 and self._has_room(self.histograms, run, tag):
-                found = self.histograms.setdefault(run, {}).setdefault(tag, deque(maxlen=SAMPLES_KEPT))
-                while found and found[-1].step >= step:
-                    found.pop()
-                found.append(_histogram(step, at, value))
+                if image is not None and self._has_room(self.samples.images, run, tag):
+                    self.samples.add_image(run, tag, image)
+            elif number == 5:
+                histogram = _histogram(step, at, value)
+                if histogram is not None and self._has_room(self.samples.histograms, run, tag):
+                    self.samples.add_histogram(run, tag, histogram)
 
     def _add_scalar(self, run: str, tag: str, step: int, at: float, value: float) -> None:
         if self._has_room(self.scalars, run, tag):
-            self.scalars.setdefault(run, {}).setdefault(tag, Series()).add(step, at, value)
+            points_max = max(1_000, min(POINTS_MAX, POINTS_IN_ALL // max(1, self._count)))
+            self.scalars.setdefault(run, {}).setdefault(tag, Series()).add(step, at, value, points_max)
 
     def _has_room(self, kept: object, run: str, tag: str) -> bool:
         assert isinstance(kept, dict)
         if tag in kept.get(run, {}):
             return True
+        if self._count >= SERIES_MAX:
+            return False
         self._count += 1
-        return self._count <= SERIES_MAX
+        return True
+
+
+def _run_name(path: Path, folder: Path) -> str:
+    """A folder's name need not be text."""
+    return os.fsencode(os.path.relpath(path.parent, folder)).decode(errors="replace")[:RUN_NAME_MAX]
 
 
 def _scalar_of_tensor(payload: bytes) -> float | None:
@@ -230,30 +224,25 @@ def _scalar_of_tensor(payload: bytes) -> float | None:
 
 
 def _image(step: int, at: float, payload: bytes) -> Image | None:
-    height = width = 0
-    data = b""
-    for number, _, value in fields(payload):
-        if number == 1 and isinstance(value, int):
-            height = value
-        elif number == 2 and isinstance(value, int):
-            width = value
-        elif number == 4 and isinstance(value, bytes):
-            data = value
-    return Image(step, at, width, height, data) if 0 < len(data) <= IMAGE_BYTES_MAX else None
+    """None for what is no picture, or one of a size that nobody wants to open."""
+    data = next((value for number, _, value in fields(payload) if number == 4 and isinstance(value, bytes)), b"")
+    size = picture_size(data) if len(data) <= IMAGE_BYTES_MAX else None
+    if size is None or not 0 < size[0] * size[1] <= IMAGE_PIXELS_MAX:
+        return None
+    return Image(step, at, *size, data)
 
 
-def _histogram(step: int, at: float, payload: bytes) -> Histogram:
+def _histogram(step: int, at: float, payload: bytes) -> Histogram | None:
+    """None for one of more buckets than any trainer writes."""
     numbers = {1: 0.0, 2: 0.0, 3: 0.0}
-    lists: dict[int, tuple[float, ...]] = {6: (), 7: ()}
+    lists: dict[int, list[float]] = {6: [], 7: []}
     for number, kind, value in fields(payload):
         if not isinstance(value, bytes):
             continue
         if number in numbers and kind == 1:
             numbers[number] = struct.unpack("<d", value)[0]
         elif number in lists:
-            lists[number] += tuple(_doubles(value))
-    return Histogram(step, at, numbers[1], numbers[2], numbers[3], lists[6], lists[7])
-
-
-def _doubles(data: bytes) -> Iterator[float]:
-    yield from struct.unpack(f"<{len(data) // 8}d", data[: len(data) // 8 * 8])
+            if len(value) // 8 + len(lists[number]) > BUCKETS_MAX:
+                return None
+            lists[number] += struct.unpack(f"<{len(value) // 8}d", value[: len(value) // 8 * 8])
+    return Histogram(step, at, numbers[1], numbers[2], numbers[3], tuple(lists[6]), tuple(lists[7]))

@@ -15,6 +15,11 @@ from pathlib import Path
 from dtfctl.wire.protobuf import fields
 
 META_BYTES_MAX = 128 << 20
+NAME_MAX = 500
+RANK_MAX = 32
+"""Of a variable, in bytes of its name and dimensions; what has more is no variable of a trainer."""
+
+BYTES_MAX = 1 << 62
 VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _DEVICE = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _ITEM_BYTES = {
@@ -74,11 +79,11 @@ def _variable(node: bytes) -> Variable | None:
         if not isinstance(value, bytes):
             continue
         if number == 1:
-            name = value.decode(errors="replace")
+            name = value[:NAME_MAX].decode(errors="replace")
         elif number == 2 and value.decode(errors="replace") not in VARIABLES:
             return None
         elif number == 4:
-            device = value.decode(errors="replace")
+            device = value[:NAME_MAX].decode(errors="replace")
         elif number == 5:
             attribute = {key: each for key, _, each in fields(value)}
             content = attribute.get(2)
@@ -89,10 +94,11 @@ def _variable(node: bytes) -> Variable | None:
                 item_bytes = _ITEM_BYTES.get(dtype % 100 if isinstance(dtype, int) else 1, 4)
     match = _DEVICE.search(device)
     task = f"{match[1]}:{match[2]}" if match else ""
-    return Variable(name, task, shape, item_bytes * prod(max(0, size) for size in shape))
+    return Variable(name, task, shape, min(BYTES_MAX, item_bytes * prod(max(0, size) for size in shape)))
 
 
 def _shape(attribute: bytes) -> tuple[int, ...]:
+    """At most RANK_MAX sizes."""
     sizes: list[int] = []
     for number, _, shape in fields(attribute):
         if number == 7 and isinstance(shape, bytes):
@@ -100,4 +106,4 @@ def _shape(attribute: bytes) -> tuple[int, ...]:
                 if key == 2 and isinstance(dimension, bytes):
                     size = next((each for part, _, each in fields(dimension) if part == 1), 0)
                     sizes.append(size if isinstance(size, int) and size < 1 << 62 else -1)
-    return tuple(sizes)
+    return tuple(sizes[:RANK_MAX])

@@ -64,8 +64,8 @@ class Curves:
             runs: dict[str, dict[str, list[str]]] = {}
             for kind, series in (
                 ("scalars", found.scalars),
-                ("histograms", found.histograms),
-                ("images", found.images),
+                ("histograms", found.samples.histograms),
+                ("images", found.samples.images),
             ):
                 for name, tags in series.items():
                     runs.setdefault(name, {"scalars": [], "histograms": [], "images": []})[kind] = sorted(tags)
@@ -91,7 +91,7 @@ class Curves:
     def histogram(self, cluster: Cluster, name: str, tag: str) -> list[Document]:
         run, _ = cluster.load()
         with self._reader(run.plan.checkpoint_folder) as events:
-            kept = [] if events is None else list(events.histograms.get(name, {}).get(tag, ()))
+            kept = [] if events is None else list(events.samples.histograms.get(name, {}).get(tag, ()))
         return [
             {
                 "step": each.step,
@@ -105,14 +105,15 @@ class Curves:
         ]
 
     def image(self, cluster: Cluster, name: str, tag: str, number: int) -> tuple[bytes, Document] | None:
-        """The newest one's number is -1."""
+        """The newest one's number is -1. `key` is another one when the picture is."""
         run, _ = cluster.load()
         with self._reader(run.plan.checkpoint_folder) as events:
-            kept = [] if events is None else list(events.images.get(name, {}).get(tag, ()))
+            kept = [] if events is None else list(events.samples.images.get(name, {}).get(tag, ()))
         if not -len(kept) <= number < len(kept):
             return None
         image = kept[number]
-        return image.data, {"step": image.step, "time": image.at, "count": len(kept)}
+        key = f"{len(kept)} {image.step} {image.at} {len(image.data)}"
+        return image.data, {"key": key, "step": image.step, "time": image.at, "count": len(kept)}
 
     def _reader(self, folder: str) -> _Use:
         now = time.monotonic()

@@ -166,6 +166,8 @@ class Page:
         if found is None:
             return JSONResponse({"error": "no such image"}, 404)
         data, about = found
+        if parameters.get("known", "") == about["key"]:
+            return Response(status_code=204)
         headers = {"x-image": json.dumps(about)}
         return Response(data, media_type=_image_type(data), headers=headers)
 

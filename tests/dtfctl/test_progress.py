@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from dtfctl.logs.progress import ProgressReader, StoredProgress, follow
+from dtfctl.wire.protobuf import varint
 
 
 def field(number, wire, data):
@@ -16,11 +17,11 @@ def field(number, wire, data):
 
 
 def text(number, data):
-    return field(number, 2, bytes([len(data)]) + data)
+    return field(number, 2, varint(len(data)) + data)
 
 
 def record(wall_time, step, **scalars):
-    payload = field(1, 1, struct.pack("<d", wall_time)) + field(2, 0, bytes([step]))
+    payload = field(1, 1, struct.pack("<d", wall_time)) + field(2, 0, varint(step))
     values = b"".join(
         text(1, text(1, tag.encode()) + field(2, 5, struct.pack("<f", value))) for tag, value in scalars.items()
     )

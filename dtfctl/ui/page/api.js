@@ -25,8 +25,10 @@ export async function get(path, query, signal) {
   return (await answered(await fetch(address(path, query), { headers, signal }))).json();
 }
 
+/** A picture, or null where the one of `query.known` is still the same. */
 export async function picture(query, signal) {
   const response = await answered(await fetch(address("image", query), { headers, signal }));
+  if (response.status === 204) return null;
   return { blob: await response.blob(), about: JSON.parse(response.headers.get("x-image")) };
 }
 

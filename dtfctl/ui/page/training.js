@@ -62,7 +62,7 @@ export function show(room, context) {
       seen.observe(chart.card);
       resized.observe(chart.card);
     }
-    sorted.forEach((tag) => curves.append(state.charts.get(tag).card));
+    arrange(curves, sorted.map((tag) => state.charts.get(tag).card));
     filter();
     showSamples(found[0]);
     write(note, sorted.length ? "" : found[0]?.folder ? `No event files are in ${found[0].folder} yet.`
@@ -71,25 +71,35 @@ export function show(room, context) {
   }
 
   const samples = new Map();
+  const shown = new IntersectionObserver((found) => {
+    for (const each of found) {
+      const sample = samples.get(each.target.dataset.key);
+      sample.isShown = each.isIntersecting;
+      if (each.isIntersecting) sample.refresh();
+    }
+  }, { rootMargin: "200px" });
   function showSamples(found) {
     for (const [run, kinds] of Object.entries(found?.runs || {})) {
       for (const tag of kinds.histograms) add("histogram", run, tag, histograms, sections[1], makeHistogram);
       for (const tag of kinds.images) add("image", run, tag, images, sections[2], makeImage);
     }
-    for (const sample of samples.values()) sample.refresh();
+    for (const sample of samples.values()) if (sample.isShown) sample.refresh();
   }
   function add(kind, run, tag, place, section, make) {
     const key = JSON.stringify([kind, run, tag]);
     if (samples.has(key)) return;
     const sample = make(context, name, run, tag, abort.signal);
     samples.set(key, sample);
+    sample.card.dataset.key = key;
     place.append(sample.card);
     section.hidden = false;
+    shown.observe(sample.card);
   }
 
   function filter() {
     const words = search.value.trim().toLowerCase();
     for (const [tag, chart] of state.charts) chart.card.hidden = Boolean(words) && !tag.toLowerCase().includes(words);
+    for (const sample of samples.values()) sample.card.hidden = Boolean(words) && !sample.card.dataset.key.toLowerCase().includes(words);
   }
 
   function showLegend() {
@@ -140,7 +150,7 @@ export function show(room, context) {
   tick();
   return {
     restyle: () => { for (const chart of state.charts.values()) chart.draw(true); for (const each of samples.values()) each.restyle?.(); showLegend(); },
-    close: () => { abort.abort(); clearTimeout(timer); seen.disconnect(); resized.disconnect(); for (const each of state.charts.values()) each.destroy(); },
+    close: () => { abort.abort(); clearTimeout(timer); seen.disconnect(); shown.disconnect(); resized.disconnect(); for (const each of state.charts.values()) each.destroy(); },
   };
 }
 
@@ -172,6 +182,11 @@ export function glimpse(place, context, count) {
     restyle: () => { for (const chart of state.charts.values()) chart.draw(true); },
     close: () => { abort.abort(); clearInterval(timer); resized.disconnect(); for (const each of state.charts.values()) each.destroy(); },
   };
+}
+
+/** Puts elements into this order. One that is in its place is not moved: it would lose the focus. */
+function arrange(place, elements) {
+  elements.forEach((each, index) => { if (place.children[index] !== each) place.insertBefore(each, place.children[index] || null); });
 }
 
 function select(label, choices) {
@@ -393,11 +408,16 @@ function makeImage(context, cluster, run, tag, signal) {
   const caption = run === "." ? tag : `${run}/${tag}`;
   const image = el("img", { alt: caption });
   const at = sampler(caption, load);
-  const card = el("figure.card.image", {}, el("figcaption", {}, el("span.tag", { title: caption }, caption)), image, at.row);
-  let count = 0;
+  const note = el("p.muted.note", { hidden: true }, "This picture is damaged: the browser cannot show it.");
+  const card = el("figure.card.image", {}, el("figcaption", {}, el("span.tag", { title: caption }, caption)), image, note, at.row);
+  let count = 0, known = "";
+  for (const [what, isDamaged] of [["load", false], ["error", true]]) {
+    image.addEventListener(what, () => { note.hidden = !isDamaged; image.hidden = isDamaged; });
+  }
   async function load(index) {
-    const found = await picture({ cluster, run, tag, number: String(index) }, signal).catch(() => null);
+    const found = await picture({ cluster, run, tag, number: String(index), known }, signal).catch(() => null);
     if (!found) return;
+    known = found.about.key;
     const former = image.src;
     image.src = URL.createObjectURL(found.blob);
     if (former) URL.revokeObjectURL(former);
