@@ -3,6 +3,8 @@
 
 /* global uPlot */
 
+const DASHES = { dashed: [8, 4], dotted: [2, 3] };
+
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
@@ -61,7 +63,7 @@ function drawMarks(u, marks, colours) {
 }
 
 /**
- * A chart of lines. `settings`: {width, height, series: [{label, colour, width, alpha}], isTime, isLog, marks(),
+ * A chart of lines. `settings`: {width, height, series: [{label, colour, dash, width, alpha}], isTime, isLog, marks(),
  * ontell(index) at the cursor, onzoom(min, max) or (null) for all, onpick(index)}.
  */
 export function lines(place, settings, data) {
@@ -69,11 +71,11 @@ export function lines(place, settings, data) {
   let downAt = null;
   const options = {
     width: settings.width, height: settings.height, legend: { show: false }, padding: [10, 16, 0, 0],
-    scales: { x: { time: settings.isTime }, y: settings.isLog ? { distr: 3, log: 10 } : { range: padded } },
+    scales: { x: { time: settings.isTime, range: (_, low, high) => resolved(low, high) }, y: settings.isLog ? { distr: 3, log: 10 } : { range: padded } },
     axes: [axis(colours, settings.isTime ? {} : { values: (_, all) => all.map(short) }),
       axis(colours, { size: 54, values: (_, all) => all.map(short) })],
     series: [{}, ...settings.series.map((each) => ({
-      label: each.label, stroke: each.colour, width: each.width || 1.6, alpha: each.alpha || 1, points: { size: 4 }, spanGaps: false,
+      label: each.label, stroke: each.colour, dash: DASHES[each.dash], width: each.width || 1.6, alpha: each.alpha || 1, points: { size: 4 }, spanGaps: false,
     }))],
     cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 30 }, points: { size: 6 } },
     focus: { alpha: 0.35 },
@@ -104,7 +106,14 @@ export function lines(place, settings, data) {
 function padded(_, low, high) {
   if (low === null || high === null) return [0, 1];
   const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-  return [low - room, high + room];
+  return resolved(low - room, high + room);
+}
+
+/** A range whose ends are far enough apart for ticks between them: numbers have 16 digits only. */
+function resolved(low, high) {
+  if (low === null || high === null) return [low, high];
+  const room = Math.max(Math.abs(low), Math.abs(high)) * 1e-9;
+  return high - low > room ? [low, high] : [low - (room || 0.5), high + (room || 0.5)];
 }
 
 /** A histogram: bars at the middles of buckets. */
@@ -112,7 +121,7 @@ export function bars(place, settings, data) {
   const colours = theme();
   const options = {
     width: settings.width, height: settings.height, legend: { show: false }, padding: [10, 16, 0, 0],
-    scales: { x: { time: false }, y: { range: (_, low, high) => [0, (high || 1) * 1.08] } },
+    scales: { x: { time: false, range: (_, low, high) => resolved(low, high) }, y: { range: (_, low, high) => [0, (high || 1) * 1.08] } },
     axes: [axis(colours, { values: (_, all) => all.map(short) }), axis(colours, { size: 54, values: (_, all) => all.map(short) })],
     series: [{}, { label: "count", stroke: settings.colour, fill: settings.colour, width: 0, points: { show: false },
       paths: uPlot.paths.bars({ size: [0.96, 60] }) }],

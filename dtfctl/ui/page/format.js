@@ -43,14 +43,20 @@ export const percent = (part) => `${Math.round(100 * part)} %`;
 /** Names in the order of their numbers: worker:2 before worker:10. */
 export const natural = (one, other) => one.localeCompare(other, "en", { numeric: true });
 
-const HUES = [217, 28, 152, 275, 340, 190, 48, 120, 305, 5];
-export const PALETTE = HUES.length;
+// Six colours that stay apart for each kind of colour blindness, each with a contrast of 3 to a card or more
+// (tests/dtfctl/test_page_colours.py). More lines have the same colours again, with dashes.
+const LIGHT = ["#2447d6", "#a33208", "#12995a", "#641c76", "#e354be", "#202833"];
+const DARK = ["#8296f2", "#f07836", "#3ad1aa", "#7f52e8", "#f9bd1e", "#e5e8f1"];
+const DASHES = ["solid", "dashed", "dotted"];
 
 /** A colour for the n-th of something, in the present theme. */
 export function colour(index, isDark) {
-  const hue = HUES[((index % HUES.length) + HUES.length) % HUES.length];
-  return `hsl(${hue} ${isDark ? "75% 66%" : "68% 44%"})`;
+  const colours = isDark ? DARK : LIGHT;
+  return colours[index % colours.length];
 }
+
+/** The style of the n-th line: as CSS names it. */
+export const dash = (index) => DASHES[Math.floor(index / LIGHT.length) % DASHES.length];
 
 export function hash(text) {
   let found = 7;

@@ -109,9 +109,9 @@ export function show(room, context) {
     if (legend.dataset.key === key) return;
     legend.dataset.key = key;
     replace(legend, ...[...runs.values()].map((each) => el("button.run", {
-      type: "button", "aria-pressed": String(!state.hidden.has(each.key)), style: { "--run": each.colour },
+      type: "button", "aria-pressed": String(!state.hidden.has(each.key)), style: { "--run": each.colour, "--dash": each.dash },
       onclick: () => { state.hidden.has(each.key) ? state.hidden.delete(each.key) : state.hidden.add(each.key); redraw(); },
-    }, el("span.dot"), each.label)));
+    }, el("span.swatch"), each.label)));
   }
 
   function listOthers() {
@@ -229,14 +229,14 @@ function makeChart(tag, state, settings, kind = "figure.card.chart") {
       const start = times[0];
       const x = column === 0 ? steps : axis === "relative" ? times.map((at) => at - start) : times;
       const y = isLog ? values.map((one) => (one > 0 ? one : null)) : values;
-      const colour = format.colour(each.index, isDark);
+      const colour = format.colour(each.index, isDark), dash = format.dash(each.index);
       const order = sorted(x);
       tables.push([order.map((at) => x[at]), order.map((at) => y[at])]);
-      series.push({ label: each.label, colour, alpha: smooth ? 0.25 : 1 });
+      series.push({ label: each.label, colour, dash, alpha: smooth ? 0.25 : 1 });
       own.push({ run: each, isRaw: true });
       if (smooth) {
         tables.push([order.map((at) => x[at]), smoothed(order.map((at) => y[at]), smooth)]);
-        series.push({ label: each.label, colour, width: 2 });
+        series.push({ label: each.label, colour, dash, width: 2 });
         own.push({ run: each, isRaw: false });
       }
     }
@@ -300,7 +300,7 @@ function makeChart(tag, state, settings, kind = "figure.card.chart") {
 
   zoomOut.addEventListener("click", () => onzoom(null));
   return {
-    card, refresh, draw, runs: () => loaded.map((each) => ({ key: each.key, label: each.label, colour: format.colour(each.index, state.context.isDark()) })),
+    card, refresh, draw, runs: () => loaded.map((each) => ({ key: each.key, label: each.label, colour: format.colour(each.index, state.context.isDark()), dash: format.dash(each.index) })),
     resize: () => { const width = place.clientWidth; if (plot && width > 100 && Math.abs(width - plot.width) > 2) plot.setSize({ width, height: UNTIL_HEIGHT }); },
     reset: () => { zoom = null; zoomOut.hidden = true; },
     destroy: () => plot?.destroy(),
