@@ -40,8 +40,14 @@ YOUNG_S = 45.0
 TRAINERS = ("worker", "chief", "master")
 """Jobs whose tasks make steps."""
 
-LOCKSTEP = 0.15
-"""Workers whose rates differ by less than this part go in step: synchronous replicas, or a token for each step."""
+LOCKSTEP = 0.02
+LOCKSTEP_RUNS = 2
+PACE_S = 25.0
+"""Workers go in step (synchronous replicas, or a token for each step) when their rates over PACE_S differ by less than
+this part and so many runs. Workers that do not wait for each other may have like rates, but not for long the same."""
+
+OUTSIDE_S = 0.01
+"""Less time than this between two runs is the scheduling of a busy machine."""
 
 STARVED_S = 30.0
 STARVED_TOGETHER_S = 15.0
@@ -53,11 +59,14 @@ GROWN_OVER_BEST = 4.0
 
 SAVE_PART = 0.2
 SAVE_S = 0.5
-"""Checkpoints take too long when they take this part of the time, and each at least so many seconds."""
+SAVES_MIN = 3
+"""Checkpoints take too long when they take this part of the time, and each at least so many seconds. Those at the
+beginning and the end of a training say nothing."""
 
 ANSWER_S = 0.04
 ANSWER_TIMES = 6.0
-"""A task is far or overloaded when its fastest answer takes so long, and so many times the others' median."""
+"""A task is far or overloaded when its fastest answer takes so long, and so many times the others' median. Where
+programs wait for the cores of this machine the first limit rises with their number."""
 
 CRASHES = 3
 FULL_BYTES = 64 << 20
@@ -318,13 +327,15 @@ def _straggler(snapshot: Snapshot) -> Iterator[Finding]:
     """Workers that go in step: the one that the others wait for computes, or is outside of its session, longest."""
     paces = [(task, task.pace) for task in _trainers(snapshot) if task.pace is not None and _is_steady(task)]
     rates = [pace.runs_per_s for _, pace in paces if pace.runs_per_s]
-    if len(paces) < 2 or len(rates) < len(paces) or min(rates) < (1 - LOCKSTEP) * max(rates):
+    if len(paces) < 2 or len(rates) < len(paces):
+        return
+    if max(rates) - min(rates) > LOCKSTEP * max(rates) + LOCKSTEP_RUNS / PACE_S:
         return
     rate = median(rates)
     outside = sorted(((pace.outside_s or 0.0, task.name) for task, pace in paces), reverse=True)
     most_s, name = outside[0]
     usual_s = median(each for each, _ in outside[1:])
-    if most_s >= 0.3 / rate and most_s >= 3 * usual_s and usual_s <= 0.2 / rate:
+    if most_s >= max(OUTSIDE_S, 0.3 / rate) and most_s >= 3 * usual_s and usual_s <= 0.2 / rate:
         words = (
             f"{name} holds the others up: it spends {_seconds(most_s)} of each step outside of session.run, "
             f"they {_seconds(usual_s)}, and all make {rate:.3g} steps/s"
@@ -349,7 +360,7 @@ def _straggler(snapshot: Snapshot) -> Iterator[Finding]:
 def _slow_saves(snapshot: Snapshot) -> Iterator[Finding]:
     for task in snapshot.tasks:
         pace = task.pace
-        if pace is not None and pace.saves >= 2 and pace.save_s >= SAVE_S and pace.save_part >= SAVE_PART:
+        if pace is not None and pace.saves >= SAVES_MIN and pace.save_s >= SAVE_S and pace.save_part >= SAVE_PART:
             words = (
                 f"Checkpoints take too long: {task.name} saves for {_seconds(pace.save_s)} each time, "
                 f"{_percent(pace.save_part)} of its time"
@@ -364,7 +375,7 @@ def _slow_answers(snapshot: Snapshot) -> Iterator[Finding]:
         return
     slowest_s, task = max(known, key=lambda pair: pair[0])
     usual_s = median(each for each, _ in known)
-    if slowest_s >= ANSWER_S and slowest_s >= ANSWER_TIMES * usual_s:
+    if slowest_s >= ANSWER_S * max(1.0, snapshot.strain) and slowest_s >= ANSWER_TIMES * usual_s:
         words = (
             f"{task.name} answers slowly: {_seconds(slowest_s)} for the smallest question, "
             f"the other tasks {_seconds(usual_s)}"

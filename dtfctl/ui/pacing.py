@@ -96,7 +96,7 @@ class _Task:
             run_s=(last.runs.total_s - first.runs.total_s) / runs if runs > 0 else None,
             saves=max(0, saves),
             save_s=saved_s / saves if saves > 0 else 0.0,
-            save_part=saved_s / (now - begun) if saves > 0 else 0.0,
+            save_part=saved_s / max(now - begun, RUNS_WINDOW_S) if saves > 0 else 0.0,
             answer_s=min(self._answers) if len(self._answers) >= ANSWERS_MIN else None,
             waits_s=last.values.get("queue_waits_s", {}),
         )

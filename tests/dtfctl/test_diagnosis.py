@@ -175,6 +175,13 @@ def test_the_worker_that_the_others_wait_for_is_told_though_all_rates_are_equal(
     assert kinds(a_cluster(*others, paced("worker:1", 0.12, **waiting))) == []
 
 
+def test_workers_of_nearly_the_same_rates_do_not_wait_for_each_other():
+    busy = paced("worker:0", runs_per_s=116.0, run_s=0.0085)
+    assert kinds(a_cluster(busy, paced("worker:1", runs_per_s=109.0, run_s=0.004))) == []
+    # A pause of a few milliseconds is the scheduler's.
+    assert kinds(a_cluster(busy, paced("worker:1", runs_per_s=116.0, run_s=0.0055))) == []
+
+
 def test_checkpoints_that_take_a_good_part_of_the_time_are_told():
     (finding,) = findings(a_cluster(paced("worker:0", saves=3, save_s=4.0, save_part=0.4)))
     assert finding.kind == Kind.SLOW_SAVES
@@ -189,6 +196,7 @@ def test_a_task_behind_a_slow_network_is_told_by_its_answers():
     assert (finding.kind, finding.task) == (Kind.SLOW_ANSWERS, "ps:1")
     assert finding.words == "ps:1 answers slowly: 210 ms for the smallest question, the other tasks 2 ms"
     assert kinds(a_cluster(*near, paced("ps:1", answer_s=0.008))) == []
+    assert kinds(replace(a_cluster(*near, paced("ps:1", answer_s=0.21)), strain=8.0)) == []
 
 
 def test_status_says_what_is_wrong_above_the_table():

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.troubles import TroubleNotes
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -83,6 +84,13 @@ class ExampleCluster:
         except subprocess.TimeoutExpired:
             told = self.dtfctl("status", check=False).stdout
             raise AssertionError(f"up has not ended after {timeout_s} s\n{told}\n{self.printed()}") from None
+
+    def run_well(self, *arguments: str, timeout_s: float = 100) -> int:
+        """The exit status of `up --attach`, in which the page would name no trouble."""
+        with TroubleNotes(Path(self.environment["DTFCTL_STATE_DIR"]) / self.folder.name) as notes:
+            status = self.exit_status(self.start_up("--attach", *arguments), timeout_s)
+        assert notes.found == {}, f"{notes.found}\n{self.printed()}"
+        return status
 
     def end(self) -> None:
         """Takes everything down. What is left then is an error; of a test that failed nothing is left either."""

@@ -31,8 +31,7 @@ def assert_trained(cluster: ExampleCluster, exit_status: int) -> None:
 
 
 def test_one_command_must_train_the_digits_and_leave_no_process(cluster):
-    up = cluster.start_up("--attach")
-    assert_trained(cluster, cluster.exit_status(up, 120))
+    assert_trained(cluster, cluster.run_well(timeout_s=120))
     assert [task["restarts"] for task in cluster.status()["tasks"]] == [0, 0, 0, 0]
     (events,) = (cluster.folder / "checkpoints" / "worker-1").glob("events*")
     tags = {value.tag for event in summary_iterator(str(events)) for value in event.summary.value}

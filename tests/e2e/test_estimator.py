@@ -46,7 +46,7 @@ def accuracy_of(folder: Path, data: Path) -> float:
 
 @pytest.mark.slow
 def test_chief_worker_ps_and_evaluator_must_train_and_export_the_digits(cluster):
-    exported = assert_trained(cluster, cluster.exit_status(cluster.start_up("--attach"), 120))
+    exported = assert_trained(cluster, cluster.run_well(timeout_s=120))
     assert accuracy_of(exported, cluster.folder / "digits.npz") > 0.95
     checkpoints = cluster.folder / "checkpoints"
     evaluations = tf.estimator.experimental.read_eval_metrics(str(checkpoints / "eval"))

@@ -14,8 +14,7 @@ TORCH = os.environ.get("DTF_TORCH_PYTHON", "")
 def trained(folder, options):
     cluster = ExampleCluster(folder, "gpu-digits", "--train_steps=300")
     try:
-        up = cluster.start_up("--attach", *options)
-        assert cluster.exit_status(up, 100) == 0, cluster.printed()
+        assert cluster.run_well(*options) == 0, cluster.printed()
         assert cluster.accuracy() >= 93.0
         return cluster.printed()
     finally:

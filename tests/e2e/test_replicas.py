@@ -39,8 +39,7 @@ def losses(cluster: ExampleCluster) -> list[float]:
 
 
 def train(cluster: ExampleCluster, *arguments: str) -> ExampleCluster:
-    up = cluster.start_up("--attach", *arguments)
-    assert cluster.exit_status(up, 100) == 0, cluster.printed()
+    assert cluster.run_well(*arguments) == 0, cluster.printed()
     assert cluster.status()["state"] == "succeeded"
     return cluster
 

@@ -25,8 +25,7 @@ def test_the_page_has_an_example_of_each_style():
 def test_a_plain_trainer_must_train_on_dtf(tmp_path):
     cluster = ExampleCluster(tmp_path, "tensorflow-trainer")
     try:
-        up = cluster.start_up("--attach")
-        assert cluster.exit_status(up, 100) == 0, cluster.printed()
+        assert cluster.run_well() == 0, cluster.printed()
         printed = cluster.printed()
         assert "worker:0 | dtf: import tensorflow gives dtf" in printed
         assert cluster.figure("held-out accuracy") > 95
