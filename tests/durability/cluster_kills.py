@@ -140,7 +140,7 @@ def _kill(cluster: _Cluster, kind: str) -> None:
         case "backup":
             victims = [cluster.pid_of_backup()]
         case "both":
-            os.kill(cluster.serving(), signal.SIGKILL)
+            _end(cluster.serving())
             victims = [cluster.serving()]
         case "worker":
             victims = [cluster.task_pid("worker:1")]
@@ -154,8 +154,12 @@ def _kill(cluster: _Cluster, kind: str) -> None:
             serving = cluster.serving()
             victims = [cluster.supervisor(), serving]
     for pid in victims:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        _end(pid)
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # the status may be that of a moment ago
+        os.kill(pid, signal.SIGKILL)
 
 
 def _differences(found: dict[str, np.ndarray], counts: list[Confirmed]) -> list[str]:

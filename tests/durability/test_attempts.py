@@ -123,3 +123,44 @@ def test_changes_in_loops_and_functions_count_once_whenever_the_task_is_killed(t
         np.testing.assert_array_equal(again.run("value", slot=0, number=3)[0], np.full(3, 4.0))
         assert again.run("size", slot=0, number=4) == [4]
         again.close()
+
+
+def test_a_step_that_waits_behind_a_draw_draws_the_same_numbers_after_a_restart(tmp_path):
+    """Whatever the draws have of large values and generators, the stream goes on as in a session without kills."""
+
+    def build():
+        queue = tf.FIFOQueue(9, tf.int64, shapes=[[]], shared_name="q")
+        number = tf.placeholder(tf.int64, [], name="number")
+        drawn = [
+            tf.random_uniform([2000], seed=1), tf.random_poisson([3.0, 500.0], [4], seed=2),
+            tf.random_shuffle(tf.range(50), seed=3), tf.random_gamma([2], 0.3, seed=4), tf.random_normal([3], seed=5),
+            tf.multinomial(tf.zeros([1, 9]), 20, seed=6),
+        ]  # fmt: skip
+        numbers = tf.concat([tf.cast(tf.reshape(each, [-1]), tf.float32) for each in drawn], 0)
+        with tf.control_dependencies([numbers]):
+            element = queue.dequeue()
+        with tf.control_dependencies([element]):
+            waited = tf.identity(numbers)
+        return {"draw": waited, "add": queue.enqueue(number)}
+
+    graphs = graphs_of(build)
+    folder = tmp_path / "undisturbed"
+    task = Task(folder, graphs)
+    for number in range(3):
+        task.run("add", {"number:0": np.int64(number)}, slot=1, number=number)
+    expected = [task.run("draw", slot=0, number=number)[0] for number in range(3)]
+    task.close()
+
+    folder = tmp_path / "killed"
+    for number in range(3):
+        for attempt in range(3):  # each of them draws, waits, and is killed
+            task = Task(folder, graphs)
+            assert not task.start("draw", slot=0, number=number, attempt=attempt).is_over
+            folder = shutil.copytree(folder, tmp_path / f"copy-{number}-{attempt}")
+            task.close()
+        task = Task(folder, graphs)
+        last = task.start("draw", slot=0, number=number, attempt=3)
+        task.run("add", {"number:0": np.int64(number)}, slot=1, number=number)
+        np.testing.assert_array_equal(last.values[0], expected[number])
+        folder = shutil.copytree(folder, tmp_path / f"copy-{number}")
+        task.close()

@@ -316,10 +316,17 @@ def test_a_generator_of_numpy_goes_on_at_its_position():
     def generator() -> np.random.Generator:
         return np.random.Generator(np.random.Philox(key=np.array([3, 4], np.uint64)))
 
+    class Course:
+        def begins(self, position):
+            return position
+
+        def moved(self, position):
+            positions.append(position)
+
     positions = [None]
     drawn = []
     for _ in range(6):
-        stream = kept_stream(generator(), positions[-1], positions.append)
+        stream = kept_stream(generator(), positions[-1], Course())
         drawn.append(stream.poisson(5.0, [3]).tolist())
         drawn.append(stream.integers(0, 9, 3, np.int32).tolist())
     plain = generator()

@@ -7,9 +7,9 @@ variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
     record      bytes of the words u32, words as JSON, padding, values (`tensor_frames`)
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
-                [session, slot, number of the step, [[node, place or -1]]]; f: sessions that are over; g: generation;
-                o and y: other objects (`durable_objects`); r: positions of random streams [session, node, numbers];
-                l: lineage; t, m: terms and mode (`replicated_resources`)
+                [session, slot, number of the step, [[node, place or -1, or {"at": place in a random stream}]]];
+                f: sessions that are over; g: generation; o and y: other objects (`durable_objects`); r: positions of
+                random streams [session, node, numbers]; l: lineage; t, m: terms and mode (`replicated_resources`)
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from dtf.run.durability.durable_objects import KEPT_KINDS, DurableObjects, ObjectKey
-from dtf.run.durability.durable_streams import Position, kept_stream
+from dtf.run.durability.durable_streams import Draw, Position, kept_stream
 from dtf.run.durability.durable_variable import DurableVariable
 from dtf.run.durability.journal import Block, Journal
-from dtf.run.durability.once import StepEntry, StepRecords
+from dtf.run.durability.once import Drawn, StepEntry, StepRecords
 from dtf.run.durability.transaction_lock import TransactionLock
 from dtf.run.executor.step import SessionState
 from dtf.run.interfaces import Done, Value
@@ -76,7 +76,7 @@ class _DurableSessionState(SessionState):
 
     def _kept(self, name: str, made: object) -> object:
         owner, session = self._owner, self._session
-        stream = kept_stream(made, owner.positions.get((session, name)), lambda now: owner.move(session, name, now))
+        stream = kept_stream(made, owner.positions.get((session, name)), _Course(owner, session, name))
         if stream is not None:
             return stream
         if isinstance(made, KEPT_KINDS):
@@ -88,6 +88,31 @@ class _DurableSessionState(SessionState):
         return made
 
 
+class _Course:
+    """See `durable_streams.Course`."""
+
+    def __init__(self, owner: DurableResources, session: str, node: str) -> None:
+        self._owner = owner
+        self._session = session
+        self._node = node
+
+    def begins(self, position: Position) -> Position:
+        draw = self._owner.draw
+        if draw is None:
+            return position
+        at = position if draw.again is None else draw.again
+        if draw.began is None:
+            draw.began = at
+        return at
+
+    def moved(self, position: Position) -> None:
+        draw = self._owner.draw
+        if draw is not None and draw.again is not None:
+            draw.again = position
+        else:
+            self._owner.move(self._session, self._node, position)
+
+
 class DurableResources(ResourceManager):
     """As `ResourceManager`, of one folder. `update_lock` guards the journal and what the transaction has gathered.
 
@@ -97,6 +122,7 @@ class DurableResources(ResourceManager):
       steps: for each step, the operations that have run.
       positions: where the streams of random numbers are, by session and node.
       objects: all that is kept beside variables and streams.
+      draw: the operation that draws in the open transaction.
     """
 
     def __init__(self, folder: Path, is_standby: bool = False) -> None:
@@ -114,6 +140,7 @@ class DurableResources(ResourceManager):
         self.steps = StepRecords(self)
         self.positions: dict[tuple[str, str], Position] = {}
         self._moved: dict[tuple[str, str], None] = {}
+        self.draw: Draw | None = None
         self.objects = DurableObjects(self._transactions, self._check_change)
         self.lineage = ""
         self.generation = 0
@@ -232,6 +259,15 @@ class DurableResources(ResourceManager):
             raise errors.InternalError.of(f"Node {node} of a durable task draws outside of a transaction")
         self.positions[session, node] = position
         self._moved[session, node] = None
+
+    def begin_draw(self, again: Position | None) -> None:
+        """See `once.Keeper.begin_draw`."""
+        self.draw = Draw(again)
+
+    def end_draw(self) -> Position | None:
+        """See `once.Keeper.end_draw`."""
+        draw, self.draw = self.draw, None
+        return None if draw is None else draw.began
 
     def _check_change(self, name: str) -> None:
         if self._failure is not None:
@@ -352,8 +388,10 @@ class DurableResources(ResourceManager):
     ) -> None:
         by_step: dict[tuple[str, int, int], list[list[object]]] = {}
         for (session, slot), number, name, value in ran:
-            place: int | list[int] = -1
-            if isinstance(value, tuple | list):
+            place: int | list[int] | dict[str, Position] = -1
+            if isinstance(value, Drawn):
+                place = {"at": value.at}
+            elif isinstance(value, tuple | list):
                 place = list(range(len(values), len(values) + len(value)))
                 values += value
             elif value is not None and not isinstance(value, Variable):
@@ -482,7 +520,9 @@ class DurableResources(ResourceManager):
             if entry is None or entry.number != number:
                 entry = entries[session, slot] = StepEntry(number, 0)
             for name, place in names:
-                if isinstance(place, list):
+                if isinstance(place, dict):
+                    entry.results[name] = Drawn(tuple(place["at"]))
+                elif isinstance(place, list):
                     entry.results[name] = tuple(values[each] for each in place)
                 else:
                     entry.results[name] = None if place < 0 else values[place]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dtf.wire import errors, opdef
 from dtf.wire.pb import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
-__all__ = ["MARK", "changes_state", "check_kept", "is_kept", "is_result_kept", "mark_once"]
+__all__ = ["MARK", "changes_state", "check_kept", "draws", "is_kept", "mark_once"]
 
 MARK = "_once"
 """An attribute of nodes that change state, in the partitions of a step that may be sent again."""
@@ -79,11 +79,11 @@ def is_kept(op: str) -> bool:
     )
 
 
-def is_result_kept(op: str) -> bool:
-    """Whether a step that is sent again after a restart takes the operation's result instead of running it again.
-    Random numbers, which may be large, are drawn again, from where the stream is by then.
+def draws(op: str) -> bool:
+    """Whether the operation draws random numbers, which may be large. A step that is sent again after a restart draws
+    the same ones again instead of taking a recorded result.
     """
-    return op not in _DRAWS
+    return op in _DRAWS
 
 
 def changes_state(op: str) -> bool:

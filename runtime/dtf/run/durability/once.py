@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
-from dtf.run.durability.kept import MARK, is_kept, is_result_kept
+from dtf.run.durability.kept import MARK, draws, is_kept
 from dtf.run.executor.instructions import SENDS, Instruction
 from dtf.run.executor.step import StepContext
 from dtf.run.interfaces import Done, Value
@@ -26,8 +26,8 @@ from dtf.wire import errors
 from dtf.wire.pb import graph_pb2
 
 __all__ = [
-    "ATTEMPTS_MAX", "SESSION_BITS", "SLOTS_MAX", "Keeper", "StepAttempt", "StepName", "StepRecords", "answers_once",
-    "once_each",
+    "ATTEMPTS_MAX", "SESSION_BITS", "SLOTS_MAX", "Drawn", "Keeper", "StepAttempt", "StepName", "StepRecords",
+    "answers_once", "once_each",
 ]  # fmt: skip
 
 SESSION_BITS, _SLOT_BITS, _NUMBER_BITS, _ATTEMPT_BITS = 20, 8, 25, 10
@@ -70,6 +70,27 @@ class Keeper(Protocol):
 
     def after_record(self, done: Done[Value], value: Value) -> None:
         """Calls done(value) when the transaction that is open has its record, or done(error=...)."""
+
+    def begin_draw(self, again: tuple[int, ...] | None) -> None:
+        """An operation draws random numbers; those at `again`, where it has drawn before."""
+
+    def end_draw(self) -> tuple[int, ...] | None:
+        """It has drawn; where its numbers began, or None: nobody can draw them again."""
+
+
+class Drawn:
+    """What stands for random numbers in the entry of a step.
+
+    Attributes:
+      at: where they began in their stream.
+      value: the numbers, in the process that drew them; None in a later one, which draws them again.
+    """
+
+    __slots__ = ("at", "value")
+
+    def __init__(self, at: tuple[int, ...], value: Value = None) -> None:
+        self.at = at
+        self.value = value
 
 
 _ANSWER_BYTES_MAX = 4096
@@ -224,8 +245,10 @@ def _wrapped(instruction: Instruction, is_marked: bool, is_durable: bool) -> Ins
     else:
         outputs = instruction.node.op_def.outputs
         gives_reference = len(outputs) == 1 and outputs[0].is_ref and bool(instruction.node.op_def.inputs)
-        keeps_result = keeps and is_result_kept(instruction.op)
-        function = _synchronous(name, call, kernel.stateful, gives_reference, keeps_result)
+        if keeps and draws(instruction.op):
+            function = _drawing(name, call)
+        else:
+            function = _synchronous(name, call, kernel.stateful, gives_reference, keeps)
     return dataclasses.replace(instruction, kernel=kernel._replace(stateful=True), function=function, keeps=keeps)
 
 
@@ -242,6 +265,35 @@ def _synchronous(
             return inputs[0] if gives_reference else results[key]
         value = call(step, *inputs) if takes_step else call(*inputs)
         attempt.note(key, None if gives_reference else value, keeps_result)
+        return value
+
+    return run
+
+
+def _drawing(name: str, call: Callable[..., Value]) -> Callable[..., Value]:
+    def run(step: StepContext, *inputs: Value) -> Value:
+        attempt = cast("StepAttempt | None", step.attempt)
+        if attempt is None:
+            return call(step, *inputs)
+        key = _key(name, step)
+        found = attempt.results().get(key)
+        if found is not None and not isinstance(found, Drawn):
+            return found
+        if found is not None and found.value is not None:
+            return found.value
+        keeper = cast(Keeper, step.resources)
+        keeper.begin_draw(None if found is None else found.at)
+        began = None
+        try:
+            value = call(step, *inputs)
+        finally:
+            began = keeper.end_draw()
+        if found is not None:
+            found.value = value
+        elif began is None:
+            attempt.note(key, value, _is_small(value))
+        else:
+            attempt.note(key, Drawn(began, value), True)
         return value
 
     return run
