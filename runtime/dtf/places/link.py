@@ -14,7 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from dtf.channel import reactor
 from dtf.places import frames
+from dtf.places.acknowledgements import Acknowledgements
 from dtf.places.frames import Buffer, Reader
 from dtf.run.durability.replicated_resources import Part, Record, ReplicatedResources
 from dtf.wire import forks
@@ -75,15 +77,22 @@ class Link:
         self._next_kind = frames.BASE
         self._revoked = threading.Event()
         self._own = threading.local()
+        self._acknowledgements: Acknowledgements | None = None
 
     def start(self) -> None:
         """Begins to fill the backup."""
         frames.set_silence(self._socket, self._silence_s)
-        sending = threading.Thread(target=self._send_queued, name="dtf-backup-send", daemon=True)
-        reading = threading.Thread(target=self._read, args=(sending,), name="dtf-backup-acks", daemon=True)
-        filling = threading.Thread(target=self._fill, name="dtf-backup-fill", daemon=True)
-        for thread in (sending, reading, filling):
-            thread.start()
+        sending = threading.Thread(target=self._send, name="dtf-backup-send", daemon=True)
+        if self._can_send_inline and reactor.is_possible():
+            taken = self._acknowledgements = Acknowledgements(
+                self._socket, self._silence_s, self._acknowledge, self.close
+            )
+            sending.start()
+            taken.begin()
+        else:
+            sending.start()
+            threading.Thread(target=self._read, args=(sending,), name="dtf-backup-acks", daemon=True).start()
+        threading.Thread(target=self._fill, name="dtf-backup-fill", daemon=True).start()
 
     def follow(self, record: Record) -> None:
         """See `Follower.follow`."""
@@ -191,9 +200,21 @@ class Link:
         self._queued_bytes += size
         self._changed.notify_all()
 
-    def _send_queued(self) -> None:
+    def _send(self) -> None:
+        """Sends what does not go at once until the connection is over. It closes the socket, unless `_read` does."""
+        acknowledgements = self._acknowledgements
+        try:
+            self._send_queued(acknowledgements)
+        finally:
+            if acknowledgements is not None:
+                acknowledgements.close()
+                self._socket.close()
+
+    def _send_queued(self, acknowledgements: Acknowledgements | None) -> None:
         try:
             while True:
+                if acknowledgements is not None and acknowledgements.is_silent():
+                    raise BlockingIOError
                 with self._lock:
                     self._is_sending = False
                     if not self._queue and self.state != LOST:
@@ -215,6 +236,18 @@ class Link:
 
     # -- acknowledgements
 
+    def _acknowledge(self, number: int, is_revoked: bool) -> None:
+        """The backup has all up to this number."""
+        if is_revoked:
+            self._revoked.set()
+        ready = []
+        with self._lock:
+            self._acknowledged = max(self._acknowledged, number)
+            while self._waiting and self._waiting[0][0] <= number:
+                ready.append(self._waiting.popleft()[1])
+        for done in ready:
+            _call(done)
+
     def _read(self, sending: threading.Thread) -> None:
         """Takes acknowledgements until the connection is over; then nobody uses the socket any more."""
         try:
@@ -228,16 +261,8 @@ class Link:
         try:
             while True:
                 (number,) = frames.ACKNOWLEDGEMENT.unpack(reader.take(frames.ACKNOWLEDGEMENT.size))
-                if number == frames.REVOKED:
-                    self._revoked.set()
-                    continue
-                ready = []
-                with self._lock:
-                    self._acknowledged = max(self._acknowledged, number)
-                    while self._waiting and self._waiting[0][0] <= number:
-                        ready.append(self._waiting.popleft()[1])
-                for done in ready:
-                    _call(done)
+                is_revoked = number == frames.REVOKED
+                self._acknowledge(-1 if is_revoked else number, is_revoked)
         except EOFError:
             self.close("its process has ended, or closed the connection")
         except OSError as error:

@@ -42,6 +42,7 @@ class Standby:
                 self._take(frame)
                 if self._reader.is_at_end:
                     self._socket.sendall(frames.ACKNOWLEDGEMENT.pack(frame.number))
+                    self._resources.catch_up()  # after the acknowledgement, for which a step waits
         except EOFError:
             return "the primary's process has ended, or closed the connection"
         except BlockingIOError:

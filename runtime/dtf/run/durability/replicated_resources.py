@@ -30,6 +30,8 @@ ALONE, PAIR = "alone", "pair"
 _TERMS_KEPT = 64
 _TERMS_SHOWN = 16
 _PART_BYTES = 1 << 20
+_BEHIND_MAX = 64
+"""How many records a backup has taken and not read yet."""
 _Value = TypeVar("_Value")
 
 
@@ -102,6 +104,7 @@ class ReplicatedResources(DurableResources):
         self._rows: dict[int, tuple[Block, list[Array]]] = {}
         self._dropped: list[int] = []
         self._raw: dict[int, Block] = {}
+        self._behind: list[bytes] = []
         self._is_continued = False
         self._filling_mark = folder / "filling"
         super().__init__(folder, is_standby=True)
@@ -137,6 +140,7 @@ class ReplicatedResources(DurableResources):
 
     def lead(self) -> None:
         """This place is the primary from now on, in a new term, alone. What a standby has read is taken over."""
+        self.catch_up()
         self._is_continued = bool(self._raw)
         self._next_term()
         self.take_over()
@@ -274,6 +278,7 @@ class ReplicatedResources(DurableResources):
 
     def filled(self) -> None:
         """All blocks are here."""
+        self.catch_up()
         self._filling_mark.unlink(missing_ok=True)
 
     def part(self, number: int, size: int) -> Array:
@@ -284,7 +289,7 @@ class ReplicatedResources(DurableResources):
         return block.bytes
 
     def take(self, text: bytes, rows: Sequence[Rows], dropped: Sequence[int], is_whole: bool) -> None:
-        """Takes one transaction whose new blocks have been written."""
+        """Takes one transaction whose new blocks have been written. `catch_up` reads what its record says."""
         for each in rows:
             self.part(each.block, each.size)
             self.journal.save(self._raw[each.block], each.rows, each.values.shape[1])
@@ -294,10 +299,18 @@ class ReplicatedResources(DurableResources):
             self.journal.begin_anew(text)
         else:
             self.journal.append(text)
-        self.apply(text)
+        self._behind.append(text)
+        if len(self._behind) > _BEHIND_MAX:
+            self.catch_up()
         for number in dropped:
             self._raw.pop(number, None)
             self.journal.drop_block(number)
+
+    def catch_up(self) -> None:
+        """Reads the records that have been taken."""
+        behind, self._behind = self._behind, []
+        for text in behind:
+            self.apply(text)
 
     def _load_block(self, number: int, dtype: np.dtype, shape: tuple[int, ...]) -> Block:
         raw = self._raw.get(number)
@@ -307,6 +320,7 @@ class ReplicatedResources(DurableResources):
 
     def _forget_all(self) -> None:
         self._raw.clear()
+        self._behind.clear()
         self._forget_read()
         self.terms, self.mode, self.primary, self.backup = [], "", -1, -1
         self.journal.clear()
