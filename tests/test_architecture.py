@@ -39,7 +39,7 @@ PLUGINS = {
 """(registry, module that registers itself there and is imported when an environment asks for it)."""
 
 ANY_IN_RUN = {
-    "dtf.run.durability.durable_resources": (1, "what records say, as JSON gives it"),
+    "dtf.run.durability.records": (1, "what records say, as JSON gives it"),
     "dtf.run.datasets.dataset": (1, "what a dataset remembers has the type of what its maker makes"),
     "dtf.run.executor.segment_source": (2, "what the names of generated code stand for"),
     "dtf.run.executor.step": (1, "a node's state has the type of what its factory makes"),

@@ -1,10 +1,9 @@
 """DurableResources: the variables of a task, in memory that outlives its process.
 
 Owns transactions: a segment that changes state holds `update_lock`, and releasing the lock writes one record of all
-that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s, the values of
-variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
+that changed. Owns what records say, and how a restarted task reads them. The files are `journal`'s, the bytes of a
+record `records`', the values of variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
 
-    record      bytes of the words u32, words as JSON, padding, values (`tensor_frames`)
     words       d: variables [number, container, name, dtype, shape]; b: values in blocks [number, block, dtype, shape];
                 i: values in the record [number, place]; c: without a value; x: removed; s: operations that have run
                 [session, slot, number of the step, [[node, place or -1, or {"at": place in a random stream}]]];
@@ -14,14 +13,12 @@ variables `durable_variable`'s, queues, tables and the like `durable_objects`'s.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
-import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -30,29 +27,34 @@ from dtf.run.durability.durable_streams import Draw, Position, kept_stream
 from dtf.run.durability.durable_variable import DurableVariable
 from dtf.run.durability.journal import Block, Journal
 from dtf.run.durability.once import Drawn, StepEntry, StepRecords
+from dtf.run.durability.records import (
+    Ran,
+    ReadWords,
+    UpdateRecords,
+    Words,
+    packed_record,
+    say_steps,
+    say_value,
+    unpacked_record,
+)
 from dtf.run.durability.transaction_lock import TransactionLock
 from dtf.run.executor.step import SessionState
 from dtf.run.interfaces import Done, Value
 from dtf.run.state.change_log import Keepable
 from dtf.run.state.resources import DEFAULT_CONTAINER, ResourceManager, Variable
 from dtf.run.value_types import Array
-from dtf.wire import dtypes, errors, tensor_frames
+from dtf.wire import dtypes, errors
 from dtf.wire.dtypes import DType
 from dtf.wire.durability import described
 
-__all__ = ["DurableResources", "packed_record"]
+__all__ = ["DurableResources"]
 
 _ORPHANS_KEPT_S = 600.0
-_LENGTH = struct.Struct("<I")
-_ALIGNMENT = 16
 
 _Resource = TypeVar("_Resource")
 _State = TypeVar("_State")
 _PRIVATE = "(session)"
 """The container of objects that belong to one session."""
-_Words = dict[str, list[list[object]]]
-_Read = Any
-"""Words as JSON gives them."""
 
 
 class _DurableSessionState(SessionState):
@@ -150,7 +152,8 @@ class DurableResources(ResourceManager):
         self._next_number = 1
         self._changed: dict[DurableVariable, None] = {}
         self._removed: list[DurableVariable] = []
-        self._ran: list[tuple[tuple[str, int], int, str, Value]] = []
+        self._ran: list[Ran] = []
+        self._updates = UpdateRecords()
         self._forgotten: list[str] = []
         self._orphans: set[str] = set()
         self._orphans_until_s = 0.0
@@ -198,6 +201,9 @@ class DurableResources(ResourceManager):
         self, container: str, name: str, kind: type[_Resource], factory: Callable[[], _Resource]
     ) -> _Resource:
         """See `ResourceManager.lookup_or_create`. Variables are made durable."""
+        found = self.lookup(container, name, kind)
+        if found is not None:
+            return found
         if kind in KEPT_KINDS:
 
             def create_kept() -> _Resource:
@@ -242,7 +248,8 @@ class DurableResources(ResourceManager):
 
     def touch(self, variable: DurableVariable) -> None:
         """A variable is about to change. Raises InternalError outside of a transaction, which would lose the change."""
-        self._check_change(variable.name)
+        if self._failure is not None or not self._transactions.is_mine:
+            self._check_change(variable.name)
         self._changed[variable] = None
 
     def is_in_transaction(self) -> bool:
@@ -309,29 +316,33 @@ class DurableResources(ResourceManager):
 
     def _end(self) -> None:
         """Writes the record of a transaction."""
-        if not (self._changed or self._ran or self._removed or self._moved or self.objects.has_changes):
+        has_more = bool(self._removed or self._moved or self.objects.has_changes)
+        if not (self._changed or self._ran or has_more):
             return
         if self._failure is not None:
             raise self._failure
-        words: _Words = {}
-        values: list[Value] = []
+        removed: list[DurableVariable] = []
         changed, self._changed = list(self._changed), {}
-        for variable in changed:
-            self._say_variable(variable, words, values, False)
         ran, self._ran = self._ran, []
-        self._say_steps(ran, words, values)
-        self.objects.say(words, values)
-        moved, self._moved = self._moved, {}
-        if moved:
-            words["r"] = [[*key, self.positions[key]] for key in moved]
-        removed, self._removed = self._removed, []
-        if removed:
-            words["x"] = [[each.number] for each in removed]
-        forgotten, self._forgotten = self._forgotten, []
-        if forgotten:
-            words["f"] = [[each] for each in forgotten]
-            self._forget_state(forgotten)
-        text = packed_record(words, values)
+        text = None if has_more or self._forgotten else self._updates.text(changed, ran)
+        if text is None:
+            words: Words = {}
+            values: list[Value] = []
+            for variable in changed:
+                self._say_variable(variable, words, values, False)
+            say_steps(ran, words, values)
+            self.objects.say(words, values)
+            moved, self._moved = self._moved, {}
+            if moved:
+                words["r"] = [[*key, self.positions[key]] for key in moved]
+            removed, self._removed = self._removed, removed
+            if removed:
+                words["x"] = [[each.number] for each in removed]
+            forgotten, self._forgotten = self._forgotten, []
+            if forgotten:
+                words["f"] = [[each] for each in forgotten]
+                self._forget_state(forgotten)
+            text = packed_record(words, values)
         try:
             self.journal.append(text)
         except errors.OpError as error:
@@ -365,7 +376,7 @@ class DurableResources(ResourceManager):
         except errors.OpError as error:
             _logger.warning("%s Its records are not compacted now.", error.message)
 
-    def _say_variable(self, variable: DurableVariable, words: _Words, values: list[Value], is_new: bool) -> None:
+    def _say_variable(self, variable: DurableVariable, words: Words, values: list[Value], is_new: bool) -> None:
         number, described = variable.number, (variable.dtype, variable.declared_shape)
         if is_new or variable.described != described:
             container, name = self._places[number]
@@ -375,35 +386,12 @@ class DurableResources(ResourceManager):
             variable.described = described
         if not variable.is_initialized:
             words.setdefault("c", []).append([number])
-        elif variable.block is None:
-            words.setdefault("i", []).append([number, len(values)])
-            values.append(variable.read())
-        elif is_new or variable.block is not variable.kept:
-            array = variable.block.array
-            enum = dtypes.as_dtype(array.dtype).as_datatype_enum
-            words.setdefault("b", []).append([number, variable.block.number, enum, list(array.shape)])
-
-    def _say_steps(
-        self, ran: Iterable[tuple[tuple[str, int], int, str, Value]], words: _Words, values: list[Value]
-    ) -> None:
-        by_step: dict[tuple[str, int, int], list[list[object]]] = {}
-        for (session, slot), number, name, value in ran:
-            place: int | list[int] | dict[str, Position] = -1
-            if isinstance(value, Drawn):
-                place = {"at": value.at}
-            elif isinstance(value, tuple | list):
-                place = list(range(len(values), len(values) + len(value)))
-                values += value
-            elif value is not None and not isinstance(value, Variable):
-                place = len(values)
-                values.append(value)
-            by_step.setdefault((session, slot, number), []).append([name, place])
-        if by_step:
-            words["s"] = [[*step, names] for step, names in by_step.items()]
+        else:
+            say_value(variable, words, values, is_new)
 
     def _everything(self) -> bytes:
         """One record that says all."""
-        words: _Words = {"g": [[self.generation]], "l": [[self.lineage]], **self._more_words()}
+        words: Words = {"g": [[self.generation]], "l": [[self.lineage]], **self._more_words()}
         values: list[Value] = []
         for variable in self._variables.values():
             if variable.is_initialized:
@@ -417,7 +405,7 @@ class DurableResources(ResourceManager):
             self._orphans = set()
         words["r"] = [[*node, numbers] for node, numbers in list(self.positions.items())]
         self.objects.say_all(words, values)
-        self._say_steps(
+        say_steps(
             [
                 (key, entry.number, name, value)
                 for key, entry in list(self.steps.entries.items())
@@ -428,7 +416,7 @@ class DurableResources(ResourceManager):
         )
         return packed_record(words, values)
 
-    def _more_words(self) -> _Words:
+    def _more_words(self) -> Words:
         """What a record that says all has besides."""
         return {}
 
@@ -446,13 +434,9 @@ class DurableResources(ResourceManager):
 
     def apply(self, text: bytes) -> None:
         """Takes what a record says into the state that is read. Blocks are loaded by `take_over`."""
-        (size,) = _LENGTH.unpack_from(text)
-        words = json.loads(text[4 : 4 + size])
-        at = 4 + size + -(4 + size) % _ALIGNMENT
-        values = [np.array(each) if isinstance(each, np.ndarray) else each for each in tensor_frames.unpack(text, at)]
-        self._read_words(words, values)
+        self._read_words(*unpacked_record(text))
 
-    def _read_words(self, words: _Read, values: Sequence[Array]) -> None:
+    def _read_words(self, words: ReadWords, values: Sequence[Array]) -> None:
         self.generation = words.get("g", [[self.generation]])[0][0]
         self.lineage = words.get("l", [[self.lineage]])[0][0]
         self._read_variables(words, values, self._blocks_read, self._held_read)
@@ -490,7 +474,7 @@ class DurableResources(ResourceManager):
 
     def _read_variables(
         self,
-        words: _Read,
+        words: ReadWords,
         values: Sequence[Array],
         blocks: dict[int, tuple[int, np.dtype, tuple[int, ...]]],
         held: dict[int, Array],
@@ -512,7 +496,7 @@ class DurableResources(ResourceManager):
                 container, name = self._places.pop(number)
                 del self._objects[container, Variable, name]
 
-    def _read_steps(self, words: _Read, values: Sequence[Array]) -> None:
+    def _read_steps(self, words: ReadWords, values: Sequence[Array]) -> None:
         """What one record says of operations that have run, and of random streams."""
         entries = self.steps.entries
         for session, slot, number, names in words.get("s", ()):
@@ -546,17 +530,6 @@ class DurableResources(ResourceManager):
 def _session_of(key: ObjectKey) -> str:
     """The session of an object of its own."""
     return key[2].partition(" ")[0]
-
-
-def packed_record(words: _Words, values: list[Value]) -> bytes:
-    """The bytes of a record."""
-    head = _encode(words).encode()
-    size = 4 + len(head)
-    frames = tensor_frames.pack(values)
-    return b"".join([_LENGTH.pack(len(head)), head, b"\0" * (-size % _ALIGNMENT), *frames])
-
-
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 _logger = logging.getLogger("dtf")

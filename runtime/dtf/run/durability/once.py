@@ -53,10 +53,9 @@ class StepName(NamedTuple):
     @staticmethod
     def of(step_id: int) -> StepName:
         """The identity that a step id bears."""
-        rest, attempt = divmod(step_id, ATTEMPTS_MAX)
-        rest, number = divmod(rest, 1 << _NUMBER_BITS)
-        session, slot = divmod(rest, SLOTS_MAX)
-        return StepName(session, slot, number, attempt)
+        rest = step_id >> _ATTEMPT_BITS
+        place = rest >> _NUMBER_BITS
+        return StepName(place >> _SLOT_BITS, place & SLOTS_MAX - 1, rest & _NUMBER_MASK, step_id & ATTEMPTS_MAX - 1)
 
 
 class Keeper(Protocol):
@@ -259,7 +258,7 @@ def _synchronous(
         attempt = step.attempt
         if attempt is None:
             return call(step, *inputs) if takes_step else call(*inputs)
-        key = _key(name, step)
+        key = name if step.frame_iteration == "0:0" and not step.path else _key(name, step)
         results = attempt.results()
         if key in results:
             return inputs[0] if gives_reference else results[key]

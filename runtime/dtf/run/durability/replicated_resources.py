@@ -17,8 +17,9 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from dtf.run.durability.durable_resources import DurableResources, packed_record
+from dtf.run.durability.durable_resources import DurableResources
 from dtf.run.durability.journal import Block
+from dtf.run.durability.records import packed_record
 from dtf.run.interfaces import Done
 from dtf.run.value_types import Array
 from dtf.wire import errors

@@ -29,30 +29,33 @@ class TransactionLock:
     @property
     def is_mine(self) -> bool:
         """Whether this thread holds it."""
-        return self._depth > 0 and self._thread == threading.get_ident()
+        return self._thread == threading.get_ident()
 
     def acquire(self, blocking: bool = True) -> bool:
         if not self.lock.acquire(blocking):
             return False
         self._depth += 1
-        self._thread = threading.get_ident()
+        if self._depth == 1:
+            self._thread = threading.get_ident()
         return True
 
     def release(self) -> None:
         """Raises OpError when the record cannot be written; the lock is free all the same."""
-        is_last = self._depth == 1
+        if self._depth > 1:
+            self._depth -= 1
+            self.lock.release()
+            return
         failure: errors.OpError | None = None
         waiting: list[tuple[Done[Value], Value]] = []
         try:
-            if is_last:
-                self._end()
+            self._end()
         except errors.OpError as error:
             failure = error
             raise
         finally:
-            if is_last:
+            if self.waiting:
                 waiting, self.waiting = self.waiting, []
-            self._depth -= 1
+            self._depth = self._thread = 0
             self.lock.release()
             for done, value in waiting:
                 if failure is None:

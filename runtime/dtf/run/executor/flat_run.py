@@ -283,10 +283,10 @@ class FlatRun:
             return self._run_segments(segments, ready)
         lock = self._lock_for_update()
         try:
-            over = self._run_segments(segments, ready)
+            over = self._run_segments(segments, ready, is_locked=True)
             while ready and all(each.is_update and each.cost_ns <= program.long_ns for each in ready):
                 now, ready[:] = ready[:], []
-                over = self._run_segments(now, ready)
+                over = self._run_segments(now, ready, is_locked=True)
         finally:
             try:
                 lock.release()
@@ -294,14 +294,18 @@ class FlatRun:
                 self.outcome.fail(error)
         return over
 
-    def _run_segments(self, segments: Sequence[Segment], ready: list[Segment]) -> bool:
-        """Runs segments and adds what they make ready. True when the step is over."""
+    def _run_segments(self, segments: Sequence[Segment], ready: list[Segment], is_locked: bool = False) -> bool:
+        """Runs segments and adds what they make ready. True when the step is over.
+
+        Args:
+          is_locked: this thread has the lock for updates.
+        """
         if self._program.has_asynchronous:
             self._begin_asynchronous(segments)
         if self.step.cancellation.is_cancelled:
             self.outcome.fail(_cancelled())
         for segment in segments:
-            self._run_segment(segment)
+            self._run_segment(segment, is_locked)
         program, pending, users = self._program, self._pending, self._users
         with self._lock:
             self._live -= len(segments)
@@ -318,7 +322,7 @@ class FlatRun:
                             ready.append(program.segments[successor])
             return self._live == 0
 
-    def _run_segment(self, segment: Segment) -> None:
+    def _run_segment(self, segment: Segment, is_locked: bool) -> None:
         if self.outcome.error is not None:
             self._abandon(segment.asynchronous)
             return
@@ -327,7 +331,7 @@ class FlatRun:
             variant = self._program.variant(True, self.step.collector is not None)
         if segment.cost_ns > _VERY_LONG_NS:
             self.step.exchange.computing()
-        lock = self._lock_for_update() if segment.is_update else None
+        lock = self._lock_for_update() if segment.is_update and not is_locked else None
         started = time.perf_counter_ns()
         try:
             variant.functions[segment.index](self.step, self.shared, self)
