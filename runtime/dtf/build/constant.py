@@ -73,6 +73,8 @@ def _from_shape(value: Any, dtype: DType | None = None, name: str | None = None,
 def _from_dimension(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
     if value.value is None:
         raise ValueError(f"Cannot convert unknown Dimension to a Tensor: {value}")
+    if dtype is not None and dtype.name not in ("int32", "int64"):
+        raise TypeError(f"Cannot convert a Dimension to dtype {dtype.name}")
     return from_values(value.value, dtype, name)
 
 

@@ -59,7 +59,7 @@ _TABLE = """
     IFFT                1+              IFFT2D              2+              IFFT3D              3+
     RFFT                1+ 1            RFFT2D              2+ 1            IRFFT               1+ 1
     Switch              * 0             RefSwitch           * 0             LoopCond            0
-    ImageSummary        0 4             HistogramSummary    0 *             DecodeWav           0
+    ImageSummary        0               HistogramSummary    0 *             DecodeWav           0
     CountUpTo           0               Assert              0
 """
 

@@ -50,6 +50,7 @@ class Distribution:
     """
 
     _event_dims = 0
+    _opened: str | None = None
 
     def __init__(
         self,
@@ -65,7 +66,8 @@ class Distribution:
         self._dtype, self._reparameterization_type = dtype, reparameterization_type
         self._validate_args, self._allow_nan_stats = validate_args, allow_nan_stats
         self._parameters = {key: value for key, value in (parameters or {}).items() if key not in ("self", "__class__")}
-        with name_scope(name or type(self).__name__) as scope:
+        # The scope that the parameters were made in; one of its own where there was none.
+        with name_scope(self._opened or name or type(self).__name__) as scope:
             self._name = scope
 
     def _begin(self, dtype: Any, reparameterization_type: ReparameterizationType, given: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ class _OfTwo(Distribution):
 
     def __init__(self, given: dict[str, Any], first: str, second: str) -> None:
         both = {first: given[first], second: given[second]}
-        self._first, self._second = _parameters(given["name"], type(self).__name__, **both)
+        self._first, self._second = _parameters(self, given["name"], type(self).__name__, **both)
         self._begin(self._first.dtype, FULLY_REPARAMETERIZED, given)
 
     def _batch_shape(self) -> TensorShape:
@@ -68,15 +68,16 @@ class _OfTwo(Distribution):
         return broadcast_dynamic_shape(shape_of(self._first), shape_of(self._second))
 
     def _ones(self) -> Tensor:
-        return ones(self._batch_shape_tensor(), self._dtype)
+        known = self.batch_shape
+        return ones(known if known.is_fully_defined() else self._batch_shape_tensor(), self._dtype)
 
     def _whole(self, n: Tensor) -> Tensor:
         return concat([[n], self._batch_shape_tensor()], 0)
 
 
-def _parameters(name: str | None, default: str, **given: Any) -> list[Tensor]:
-    """Parameters as tensors of one floating dtype."""
-    with name_scope(name or default):
+def _parameters(owner: Distribution, name: str | None, default: str, **given: Any) -> list[Tensor]:
+    """Parameters as tensors of one floating dtype, in the scope of a distribution."""
+    with name_scope(name or default) as owner._opened:
         dtype = next((each.dtype for each in given.values() if hasattr(each, "dtype")), None)
         if dtype is not None:
             dtype = dtypes.as_dtype(dtype).base_dtype
@@ -288,7 +289,7 @@ class Exponential(Gamma):
         self, rate: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential"
     ) -> None:
         given = dict(locals())
-        [self._second] = _parameters(name, "Exponential", rate=rate)
+        [self._second] = _parameters(self, name, "Exponential", rate=rate)
         self._first = ones([], self._second.dtype)
         self._begin(self._second.dtype, FULLY_REPARAMETERIZED, given)
 
@@ -370,7 +371,7 @@ class StudentT(_OfTwo):
         name: str = "StudentT",
     ) -> None:
         given = dict(locals())
-        self._df, self._loc, self._scale = _parameters(name, "StudentT", df=df, loc=loc, scale=scale)
+        self._df, self._loc, self._scale = _parameters(self, name, "StudentT", df=df, loc=loc, scale=scale)
         with name_scope(name):
             self._first, self._second = self._df, self._loc * ones_like(self._scale)
         self._begin(self._df.dtype, FULLY_REPARAMETERIZED, given)
@@ -439,7 +440,7 @@ class Dirichlet(Distribution):
         self, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet"
     ) -> None:
         given = dict(locals())
-        [self._concentration] = _parameters(name, "Dirichlet", concentration=concentration)
+        [self._concentration] = _parameters(self, name, "Dirichlet", concentration=concentration)
         self._begin(self._concentration.dtype, NOT_REPARAMETERIZED, given)
 
     @property

@@ -26,7 +26,9 @@ from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
 
-def _logits_and_probs(logits: Any, probs: Any, multidimensional: bool, name: str) -> tuple[Tensor, Tensor]:
+def _logits_and_probs(
+    owner: Distribution, logits: Any, probs: Any, multidimensional: bool, name: str
+) -> tuple[Tensor, Tensor]:
     """Returns both forms (logits, probabilities) from the one that is given.
 
     Raises:
@@ -34,7 +36,7 @@ def _logits_and_probs(logits: Any, probs: Any, multidimensional: bool, name: str
     """
     if (logits is None) == (probs is None):
         raise ValueError("Must pass probs or logits, but not both.")
-    with name_scope(name):
+    with name_scope(name) as owner._opened:
         if probs is None:
             logits = convert_to_tensor(logits, name="logits")
             return logits, softmax(logits) if multidimensional else sigmoid(logits)
@@ -61,7 +63,7 @@ class Bernoulli(Distribution):
         name: str = "Bernoulli",
     ) -> None:
         given = dict(locals())
-        self._logits, self._probs = _logits_and_probs(logits, probs, False, name)
+        self._logits, self._probs = _logits_and_probs(self, logits, probs, False, name)
         self._begin(dtypes.as_dtype(dtype), NOT_REPARAMETERIZED, given)
 
     @property
@@ -124,7 +126,7 @@ class Categorical(Distribution):
         name: str = "Categorical",
     ) -> None:
         given = dict(locals())
-        self._logits, self._probs = _logits_and_probs(logits, probs, True, name)
+        self._logits, self._probs = _logits_and_probs(self, logits, probs, True, name)
         self._begin(dtypes.as_dtype(dtype), NOT_REPARAMETERIZED, given)
 
     @property
@@ -195,7 +197,7 @@ class Multinomial(Distribution):
         name: str = "Multinomial",
     ) -> None:
         given = dict(locals())
-        self._logits, self._probs = _logits_and_probs(logits, probs, True, name)
+        self._logits, self._probs = _logits_and_probs(self, logits, probs, True, name)
         self._total_count = convert_to_tensor(total_count, self._logits.dtype, name="total_count")
         self._begin(self._probs.dtype, NOT_REPARAMETERIZED, given)
 

@@ -271,7 +271,7 @@ class Layer(Inspected):
           ValueError: an input is not what `input_spec` says, or of another graph than the layer.
         """
         with graph_of(nest.flatten(inputs)).as_default():
-            inputs = nest.map_structure(_tensor, inputs)
+            inputs = _converted(inputs)
             self._take_graph()
             self._open_scope(kwargs.pop("scope", None))
             with self._inside() as current, name_scope(current.original_name_scope or None):
@@ -457,6 +457,20 @@ def layer_function(layer: type[Layer], name: str, scoped: bool = True) -> Callab
         f"Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers/{name}"
     )
     return function
+
+
+def _converted(inputs: Any) -> Any:
+    """The tensors of a structure; nested lists of numbers are one tensor.
+
+    Raises:
+      TypeError: a value is None.
+    """
+    leaves = nest.flatten(inputs)
+    if any(each is None for each in leaves):
+        raise TypeError(f"Inputs to a layer should be tensors. Got {inputs!r}")
+    if isinstance(inputs, list) and leaves and all(isinstance(each, int | float) for each in leaves):
+        return convert_to_tensor(inputs)
+    return nest.map_structure(_tensor, inputs)
 
 
 def _tensor(value: Any) -> Any:

@@ -53,6 +53,8 @@ class Dense(Layer):
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.units = int(units)
+        if self.units <= 0:
+            raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: {units}")
         self.activation = checked_activation(activation)
         self.use_bias = use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer

@@ -30,6 +30,33 @@ KNOWN: dict[str, str] = {
     r"TensorArray\('int32', 3\)\.(write|scatter|unstack)": (
         "a Python value of another dtype is refused while the graph is built, not by the step"
     ),
+    r"ragged\.constant\(.*(\]$|to_sparse)|(reduce_\w+|tile|dynamic_partition)\(tf\.ragged|unicode_split": (
+        "TensorFlow runs operations on constants while it builds, to learn sizes; dtf's shape rules run no kernels"
+    ),
+    r"strings\.split\(.*RaggedTensor": "TensorFlow runs operations on constants while it builds, to learn sizes",
+    r"ragged\.constant\(.*\+ tf\.ragged": "unequal rows of constants are refused while the graph is built",
+    r"extract_glimpse\(.*(centered|normalized)=False|extract_glimpse\(.*noise=": "noise outside the image is random",
+    r"resize_image_with_pad\((P|S)\(": (
+        "TensorFlow's graph optimizer divides by a constant size as a product with its reciprocal, and loses a column"
+    ),
+    r"compute_output_shape\(\(None, 3\)\)": "an input shape of the wrong rank is refused with the layer's name",
+    r"sparse_placeholder\(.*None": "TensorFlow 1.15 makes a Placeholder of a shape that is partly known; 2.21 does not",
+    r"ones_like\(\[1\]\)\)\.graph": "TensorFlow 1.15 names the shape ones_like/Shape",
+    r"softmax_cross_entropy\w*\(labels=\[1\., 0\.\]": (
+        "labels of another rank than the logits: TensorFlow 2.21 knows a static shape that is wrong"
+    ),
+    r"softmax_cross_entropy_with_logits\(.*axis=-1": "TensorFlow takes no `axis` beside the default of `dim`; dtf does",
+    r"linalg\.diag\(Q\(.*k=1": "TensorFlow 2.21's static shape is wrong: [?, 0, 0] for rows of unknown length",
+    r"layers\.dropout\(T\(\[\[1, 2\]\]\), 0\.": "TensorFlow 1.15 refuses integers even for the rate 0",
+    r"transpose_image\(P\(": "TensorFlow 2.21 runs both branches on an image of unknown rank, and fails",
+    r"lin_?space\(0\., 1\., 0\)": "TensorFlow 1.15 refuses 0 numbers",
+    r"Uniform\((1|np\.float64\(1\.\)), 2\.\)|einsum\('ij,jkl->il'|constant\(\[\[1\], \[2, 3\]\], tf\.string|"
+    r"ones\(\[-1\], tf\.string|softmax\(T\(\[\[1, 2\]\]\), axis=T\(1\)": (
+        "of two faults in one call another one is named first"
+    ),
+    r"\| \(\[1, 2\]\)|interleave\(lambda x: x\)|map_fn\(5|(auc|mean_iou)\(.*weights=\[1\., [02]\., 1\.\]": (
+        "TensorFlow fails on a Python attribute; dtf names the argument"
+    ),
     r"rot90\(P": "TensorFlow 1.15 takes an image of unknown rank for one of three dimensions",
 }
 

@@ -144,6 +144,8 @@ def identity(input: TensorLike, name: str | None = None) -> Tensor:
 
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     """`identity` of several tensors at once: none of them is ready before all are."""
+    if any(each is None for each in input):
+        raise TypeError("Tensors in list passed to 'input' of 'IdentityN' Op must not be None")
     return list(apply_op("IdentityN", name, input=input))
 
 

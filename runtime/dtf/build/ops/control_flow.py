@@ -20,7 +20,7 @@ from dtf.build.ops.control_flow_context import CondContext, WhileContext
 from dtf.build.ops.control_flow_context import merge as _merge_tensors
 from dtf.build.ops.ordering import no_op
 from dtf.build.shape_rules import no_outputs, scalar, shape_rule, unchanged, unknown
-from dtf.build.sparse import IndexedSlices
+from dtf.build.sparse import IndexedSlices, SparseTensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape
 
@@ -156,7 +156,13 @@ def _merge_results(pair: Any) -> Any:
     if len(halves[0]) != len(halves[1]):
         raise TypeError(f"true_fn and false_fn must return the same kind of value: {true_result}, {false_result}")
     merged = [_merge_tensors([false, true])[0] for false, true in zip(*halves, strict=True)]
-    return composites.with_parts(true_result, merged)
+    result = composites.with_parts(true_result, merged)
+    if isinstance(result, SparseTensor):
+        shapes = false_result.get_shape(), true_result.get_shape()
+        if shapes[0].ndims is not None and shapes[0].ndims == shapes[1].ndims:
+            sizes = zip(*(each.as_list() for each in shapes), strict=True)
+            result._partial_shape = TensorShape([one if one == other else None for one, other in sizes])
+    return result
 
 
 def case(

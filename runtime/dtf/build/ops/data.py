@@ -22,7 +22,7 @@ from dtf.build.ops.data_generator import generator_functions, generator_spec
 from dtf.build.ops.data_iterators import make_initializable_iterator, make_one_shot_iterator
 from dtf.build.ops.data_methods import Maker, Transformation
 from dtf.build.ops.data_options import Options
-from dtf.build.ops.data_paddings import like, padded_shape, padding, shape_tensor, sizes
+from dtf.build.ops.data_paddings import fits, like, padded_shape, padding, shape_tensor, sizes
 from dtf.build.ops.file_patterns import files_found
 from dtf.build.ops.math import maximum
 from dtf.build.ops.random import get_seed
@@ -289,8 +289,7 @@ class Dataset:
         for shape, leaf in zip(shapes, leaves, strict=True):
             if isinstance(shape, TensorShape) and shape.ndims is None:
                 raise ValueError("You must provide `padded_shapes` because the rank of a component is not known")
-            rank = shape.shape.as_list()[0] if isinstance(shape, Tensor) else shape.ndims
-            if None not in (rank, leaf.shape.ndims) and rank != leaf.shape.ndims:
+            if not fits(shape, leaf.shape):
                 raise ValueError(
                     f"The padded shape {shape} is not compatible with the shape {leaf.shape} of the corresponding "
                     "input component."
@@ -532,7 +531,7 @@ class Dataset:
 def _traced(function: Callable[..., Any], spec: Any, name: str) -> tuple[TracedFunction, Any]:
     """A function from elements of `spec`, and the spec of its results."""
     if not callable(function):
-        raise TypeError(f"Expected a function, got {function!r}")
+        raise ValueError(f"Argument `func` must be a callable. Received func={function!r} (of type {type(function)})")
     made: list[Any] = []
 
     def body(*tensors: Tensor) -> Any:

@@ -12,7 +12,7 @@ from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape, unknown_shape
 
-__all__ = ["like", "padded_shape", "padding", "shape_tensor", "sizes"]
+__all__ = ["fits", "like", "padded_shape", "padding", "shape_tensor", "sizes"]
 
 
 def like(spec: Any, values: Any) -> list[Any]:
@@ -29,6 +29,17 @@ def padded_shape(shape: Any) -> Any:
     if isinstance(shape, (list, tuple, np.ndarray)):
         shape = [None if isinstance(size, (int, np.integer)) and size == -1 else size for size in shape]
     return as_shape(shape)
+
+
+def fits(shape: Any, component: TensorShape) -> bool:
+    """Whether components of a static shape can be padded to `shape`, from `padded_shape`."""
+    known = sizes(shape)
+    if known.ndims is None or component.ndims is None:
+        return True
+    if known.ndims != component.ndims:
+        return False
+    pairs = zip(known.as_list(), component.as_list(), strict=True)
+    return not any(size is not None and least is not None and size < least for size, least in pairs)
 
 
 def sizes(shape: Any) -> TensorShape:

@@ -200,7 +200,9 @@ def packed(spec: Any, tensors: Sequence[Tensor]) -> Any:
             indices, values, shape = apply_op("DeserializeSparse", None, serialized_sparse=tensor, dtype=leaf.dtype)
             indices.set_shape([None, leaf.shape.ndims])
             shape.set_shape([leaf.shape.ndims])
-            leaves.append(SparseTensor(indices, values, shape))
+            made = SparseTensor(indices, values, shape)
+            made._partial_shape = leaf.shape
+            leaves.append(made)
         elif isinstance(leaf, RaggedTensorSpec):
             leaves.append(_ragged(leaf, tensor))
         elif isinstance(leaf, DatasetSpec):

@@ -134,7 +134,10 @@ def _(op):
 
 @shape_rule("MatrixSetDiag")
 def _(op):
-    return [op.inputs[0].shape.with_rank_at_least(2)]
+    diagonal = op.inputs[1].shape.ndims
+    if diagonal is None:
+        return [op.inputs[0].shape.with_rank_at_least(2)]
+    return [op.inputs[0].shape.with_rank(diagonal + 1)]
 
 
 @shape_rule("MatrixDiagPartV2", "MatrixDiagPartV3")
@@ -166,7 +169,11 @@ def _(op):
 
 @shape_rule("MatrixSetDiagV2", "MatrixSetDiagV3")
 def _(op):
-    return [op.inputs[0].shape.with_rank_at_least(2)]
+    k, diagonal = _known_range(op.inputs[2]), op.inputs[1].shape
+    if k is None or diagonal.ndims is None:
+        return [op.inputs[0].shape.with_rank_at_least(2)]
+    rank = diagonal.ndims + 1 - len(_bands(*k))
+    return [op.inputs[0].shape.with_rank(rank)]
 
 
 def _known_range(k: Tensor) -> tuple[int, int] | None:

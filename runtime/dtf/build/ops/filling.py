@@ -157,10 +157,11 @@ def _like(
     tensor: Any, dtype: Any, name: str | None, optimize: bool, default_name: str, op_type: str, make: Any
 ) -> Tensor:
     with name_scope(name, default_name, [tensor]) as scope:
-        tensor = convert_to_tensor(tensor)
+        tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
         if optimize and tensor.shape.is_fully_defined() and wanted != dtypes.variant:
-            return make(tensor.shape, wanted, name=scope)
+            # Ones are filled, as TensorFlow's are; zeros are one constant.
+            return make(shape_of(tensor) if op_type == "OnesLike" else tensor.shape, wanted, name=scope)
         if wanted != tensor.dtype.base_dtype:
             return make(shape_of(tensor), wanted, name=scope)
         if op_type == "OnesLike":

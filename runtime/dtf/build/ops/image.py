@@ -510,6 +510,8 @@ def _(op: Operation) -> list[TensorShape]:
 )  # fmt: skip
 def _(op: Operation) -> list[TensorShape]:
     batch, _, _, channels = op.inputs[0].shape.with_rank(4).as_list()
+    if op.type.startswith("ExtractGlimpse"):
+        (batch,) = op.inputs[0].shape[:1].merge_with(op.inputs[2].shape.with_rank(2)[:1]).as_list()
     return [TensorShape([batch, *_size(op.inputs[1], 2), channels])]
 
 

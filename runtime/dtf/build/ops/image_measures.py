@@ -41,7 +41,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels, one per image."""
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images)
-        if images.shape.ndims not in (None, 3, 4):
+        if images.shape.ndims not in (3, 4):
             raise ValueError("'images' must be either 3 or 4-dimensional.")
         batch = array_ops.expand_dims(images, 0) if images.shape.ndims == 3 else images
         down = reductions.reduce_sum(math_ops.abs(batch[:, 1:] - batch[:, :-1]), axis=[1, 2, 3])

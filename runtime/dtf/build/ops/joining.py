@@ -86,6 +86,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     values = list(unstack(values) if isinstance(values, Tensor) else values)
     if not values and axis != 0:
         raise IndexError("tf.stack needs at least one tensor")
+    ranks = {each.shape.ndims for each in values if isinstance(each, Tensor)} - {None}
+    if len(ranks) == 1 and not -(rank := ranks.pop() + 1) <= axis < rank:
+        raise ValueError(f"Argument `axis` = {axis} not in range [{-rank}, {rank})")
     return apply_op("Pack", name, values=values, axis=axis)
 
 
@@ -335,7 +338,7 @@ def _(op):
     dims, multiples = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
     if dims is None:
         length = op.inputs[1].shape.with_rank(1).as_list()[0]
-        return [unknown_shape(length)]
+        return [unknown_shape(length) if multiples is None else TensorShape([None if n else 0 for n in multiples])]
     op.inputs[1].shape.assert_is_compatible_with([len(dims)])
     if multiples is None:
         known = constant_value_as_shape(op.inputs[1])

@@ -247,11 +247,14 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The argument of complex numbers, in radians; zeros for a tensor that is not complex."""
+    """The argument of numbers, in radians: 0 or pi for real ones; zeros for a tensor of integers."""
     with name_scope(name, "Angle", [input]) as name:
         input = convert_to_tensor(input, name="input")
         if input.dtype.is_complex:
             return apply_op("Angle", name, input=input, Tout=input.dtype.real_dtype)
+        if input.dtype.is_floating:  # the argument of a negative number is pi
+            is_negative = cast(apply_op("Less", x=input, y=constant(0, input.dtype)), input.dtype)
+            return apply_op("Mul", name, x=is_negative, y=constant(np.pi, input.dtype))
         return apply_op("ZerosLike", name, x=input)
 
 
@@ -774,6 +777,6 @@ def _range_shape(op: Operation) -> list[TensorShape]:
 @shape_rule("LinSpace")
 def _lin_space_shape(op: Operation) -> list[TensorShape]:
     count = constant_value(op.inputs[2])
-    if count is not None and count <= 0:
+    if count is not None and count < 0:
         raise ValueError(f"Requires num > 0: {count}")
     return [TensorShape([None if count is None else int(count)])]

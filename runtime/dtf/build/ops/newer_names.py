@@ -70,7 +70,7 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None, name: str |
             raise ValueError(f"axis={axis} out of bounds: expected 0<=axis<{rank}")
         known, times = constant_value(repeats), data.shape.as_list()[axis]
         if repeats.shape.num_elements() == 1 or repeats.shape.ndims is None:
-            repeats = _single(repeats, times)
+            repeats = _single(repeats, shape_of(data)[axis] if times is None else times)
         if repeats.shape.ndims == 0:
             columns = tile(expand_dims(data, axis + 1), _at(rank + 1, axis + 1, repeats))
             shape = shape_of(data)
@@ -89,13 +89,11 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None, name: str |
         return result
 
 
-def _single(repeats: Tensor, times: int | None) -> Tensor:
+def _single(repeats: Tensor, count: Any) -> Tensor:
     """One number as a scalar; a tensor of unknown rank as a vector with a number for each slice."""
     if repeats.shape.num_elements() == 1:
         return reshape(repeats, [])
-    if times is None:
-        raise ValueError("The rank of the repeats of tf.repeat must be known.")
-    return broadcast_to(repeats, [times])
+    return broadcast_to(repeats, [count])
 
 
 def _at(rank: int, axis: int, number: Tensor) -> list[Any]:

@@ -62,6 +62,8 @@ def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/nn/bias_add
     """
+    if data_format and not data_format.startswith("NC") and not (data_format[0] == "N" and data_format[-1] == "C"):
+        raise ValueError(f"data_format must be of the form `N...C` or `NC...`, not {data_format!r}")
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         first = data_format is not None and data_format.startswith("NC")
         value = convert_to_tensor(value, name="input")

@@ -105,6 +105,9 @@ def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any =
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/tuple
     """
     with name_scope(name, "tuple", [each for each in tensors if each is not None]):
+        tensors = [
+            each if each is None or hasattr(each, "op") else convert_to_tensor(each) for each in tensors
+        ]
         gates = [each.op for each in tensors if each is not None]
         for entry in control_inputs or []:
             if not isinstance(entry, Operation | Tensor):

@@ -135,6 +135,7 @@ def stack_dynamic_partitions(
         if partitions.shape.ndims is None:
             raise ValueError("partitions must have known rank.")
         ids = partitions.flat_values if isinstance(partitions, RaggedTensor) else partitions
+        dtype = data.row_splits.dtype if isinstance(data, RaggedTensor) else ids.dtype
         while isinstance(partitions, RaggedTensor):
             if not isinstance(data, RaggedTensor):
                 raise ValueError("partitions must be dense where data is dense")
@@ -147,7 +148,6 @@ def stack_dynamic_partitions(
                                       "num_partitions")  # fmt: skip
         ids = ordering.with_dependencies([check], ids)
         order = _stable_order(ids)
-        dtype = data.row_splits.dtype if isinstance(data, RaggedTensor) else ids.dtype
         ordered = math_ops.cast(gathering.gather(ids, order), dtype)
         return RaggedTensor.from_value_rowids(
             take_rows(data, order), ordered, math_ops.cast(rows, dtype), validate=False

@@ -66,7 +66,7 @@ def transpose(
         a = convert_to_tensor(a, name="a")
         if perm is None:
             if a.shape.ndims is not None:
-                perm = constant(list(range(a.shape.ndims))[::-1], dtypes.int32, shape=[a.shape.ndims])
+                perm = np.arange(a.shape.ndims, dtype=np.int32)[::-1]
             else:
                 last = apply_op("Sub", x=rank(a), y=1)
                 perm = apply_op("Sub", x=last, y=apply_op("Range", start=0, limit=rank(a), delta=1))

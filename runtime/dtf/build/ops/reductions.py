@@ -17,6 +17,7 @@ from dtf.build.constant_value import constant_value
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import name_scope
 from dtf.build.dispatch import dispatched
+from dtf.build.ops.array import rank
 from dtf.build.ops.math import (
     add,
     cast,
@@ -433,18 +434,17 @@ def _reduce(
 ) -> Tensor:
     axis = one_of("axis", axis, "reduction_indices", reduction_indices)
     keep = bool(one_of("keepdims", keepdims, "keep_dims", keep_dims))
-    x = convert_to_tensor(input_tensor, name="input_tensor")
-    axes = _all_axes(x) if axis is None else axis
-    result = apply_op(op_type, name, input=x, reduction_indices=axes, keep_dims=keep)
+    axes = _all_axes(input_tensor) if axis is None else axis
+    result = apply_op(op_type, name, input=input_tensor, reduction_indices=axes, keep_dims=keep)
     if axis is None and not keep:
         result.set_shape([])
     return result
 
 
-def _all_axes(x: Tensor) -> Any:
-    if x.shape.ndims is not None:
+def _all_axes(x: Any) -> Any:
+    if isinstance(x, Tensor) and x.shape.ndims is not None:
         return constant(np.arange(x.shape.ndims, dtype=np.int32))
-    return range(0, apply_op("Rank", input=x))
+    return range(0, rank(x))
 
 
 # -- scans --

@@ -56,7 +56,9 @@ def where(
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/where
     """
     if x is None and y is None:
-        return apply_op("Where", name, input=condition)
+        with name_scope(name, "Where", [condition]) as scope:
+            condition = convert_to_tensor(condition, preferred_dtype=dtypes.bool, name="condition")
+            return apply_op("Where", scope, input=condition)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
     return apply_op("Select", name, condition=condition, t=x, e=y)

@@ -112,8 +112,8 @@ def _(op: Operation) -> list[TensorShape]:
 
 @shape_rule("CTCGreedyDecoder")
 def _(op: Operation) -> list[TensorShape]:
-    batch = op.inputs[0].shape.with_rank(3)[1]
-    return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2]), TensorShape([batch, 1])]
+    batch = op.inputs[0].shape.with_rank(3)[1:2].merge_with(op.inputs[1].shape.with_rank(1))
+    return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2]), batch.concatenate([1])]
 
 
 @shape_rule("CTCBeamSearchDecoder")

@@ -199,6 +199,13 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseT
         dense_shape = apply_op("Maximum", x=apply_op("ZerosLike", x=ones), y=apply_op("AddV2", x=largest, y=ones))
         return SparseTensor(sp_input.indices, sp_input.values, dense_shape)
     wanted = convert_to_tensor(new_shape, dtypes.int64)
+    known, least = constant_value_as_shape(wanted), constant_value_as_shape(sp_input.dense_shape)
+    if known.is_fully_defined() and least.is_fully_defined():
+        if known.ndims != least.ndims or any(
+            size < other for size, other in zip(known.as_list(), least.as_list(), strict=True)
+        ):
+            raise ValueError(f"new_shape must be at least the shape of the input in each dimension: {known}, {least}")
+        return SparseTensor(sp_input.indices, sp_input.values, wanted)
     fits = apply_op(
         "Assert",
         condition=apply_op("All", input=apply_op("LessEqual", x=sp_input.dense_shape, y=wanted), reduction_indices=[0]),

@@ -169,7 +169,8 @@ class TensorArray:
             dtype=self._dtype,
             element_shape=self._element_shape,
         )
-        values.set_shape(TensorShape([None]).concatenate(self._element_shape))
+        count = values.op.inputs[1].shape[:1] if values.op.inputs[1].shape.ndims == 1 else TensorShape([None])
+        values.set_shape(count.concatenate(self._element_shape))
         return values
 
     def concat(self, name: str | None = None) -> Tensor:
@@ -183,8 +184,15 @@ class TensorArray:
             dtype=self._dtype,
             element_shape_except0=rest,
         )
-        value.set_shape(TensorShape([None]).concatenate(rest))
+        value.set_shape(TensorShape([self._length_of_all()]).concatenate(rest))
         return value
+
+    def _length_of_all(self) -> int | None:
+        """The first dimension of the elements joined; None where it is not known before a step."""
+        if self._dynamic_size or self._size is None or not self._infer_shape or not self._element_shape.ndims:
+            return None
+        count, length = constant_value(convert_to_tensor(self._size)), self._element_shape.as_list()[0]
+        return None if count is None or length is None else int(count) * length
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with the slices of `value` along its first dimension as elements 0, 1, ..."""
