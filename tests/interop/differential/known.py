@@ -31,6 +31,11 @@ KNOWN: list[Known] = [
     ),
     Known(
         "",
+        r"TensorFlow fails \(import, 12\).*is not available in GraphDef version",
+        "TensorFlow has removed the op; dtf still runs it, for graphs of any age",
+    ),
+    Known(
+        "",
         r"(?i)TensorFlow fails \(run, 3\).*(only supports? NHWC|Op does not support N5Eigen4half)",
         "TensorFlow's CPU kernel takes channels last, and float32, only",
     ),

@@ -86,8 +86,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     values = list(unstack(values) if isinstance(values, Tensor) else values)
     if not values and axis != 0:
         raise IndexError("tf.stack needs at least one tensor")
-    ranks = {each.shape.ndims for each in values if isinstance(each, Tensor)} - {None}
-    if len(ranks) == 1 and not -(rank := ranks.pop() + 1) <= axis < rank:
+    ranks = {each.shape.rank for each in values if isinstance(each, Tensor) and each.shape.rank is not None}
+    rank = ranks.pop() + 1 if len(ranks) == 1 else None
+    if rank is not None and not -rank <= axis < rank:
         raise ValueError(f"Argument `axis` = {axis} not in range [{-rank}, {rank})")
     return apply_op("Pack", name, values=values, axis=axis)
 

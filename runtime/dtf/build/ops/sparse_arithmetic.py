@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dtf.build.apply import apply_op
 from dtf.build.constant_value import constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
@@ -201,9 +203,8 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseT
     wanted = convert_to_tensor(new_shape, dtypes.int64)
     known, least = constant_value_as_shape(wanted), constant_value_as_shape(sp_input.dense_shape)
     if known.is_fully_defined() and least.is_fully_defined():
-        if known.ndims != least.ndims or any(
-            size < other for size, other in zip(known.as_list(), least.as_list(), strict=True)
-        ):
+        sizes, lengths = np.array(known.as_list()), np.array(least.as_list())
+        if sizes.shape != lengths.shape or (sizes < lengths).any():
             raise ValueError(f"new_shape must be at least the shape of the input in each dimension: {known}, {least}")
         return SparseTensor(sp_input.indices, sp_input.values, wanted)
     fits = apply_op(

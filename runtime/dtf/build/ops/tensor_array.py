@@ -268,19 +268,30 @@ def _shape_of(tensor: Tensor) -> Tensor:
 
 # -- shape rules
 
-shape_rule("TensorArraySizeV3", "TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3")(scalar)
+
+def _versions(*names: str) -> list[str]:
+    """The ops of all three versions of the tensor arrays."""
+    return [f"TensorArray{name}{version}" for name in names for version in ("V3", "V2", "")]
+
+
+shape_rule(*_versions("Size", "Write", "Scatter", "Split"), "TensorArrayUnpack")(scalar)
 shape_rule("TensorArrayV3", "TensorArrayGradV3", "TensorArrayGradWithShape")(scalar)
 # TensorFlow gives the handle of a stack the shape [2]; here it is a scalar. Graphs of both are imported.
-shape_rule("StackV2")(unknown)
-shape_rule("StackPopV2", "TensorArrayReadV3", "TensorArrayGatherV3")(unknown)
-shape_rule("StackCloseV2", "TensorArrayCloseV3")(no_outputs)
+shape_rule("StackV2", "Stack", "TensorArray", "TensorArrayGrad")(unknown)
+shape_rule("StackPopV2", "StackPop", *_versions("Read", "Gather"), "TensorArrayPack")(unknown)
+shape_rule("StackCloseV2", "StackClose", *_versions("Close"))(no_outputs)
 
 
-@shape_rule("StackPushV2")
+@shape_rule("TensorArrayV2", "TensorArrayGradV2")
+def _(op):
+    return [TensorShape([2])]
+
+
+@shape_rule("StackPushV2", "StackPush")
 def _(op):
     return [op.inputs[1].shape]
 
 
-@shape_rule("TensorArrayConcatV3")
+@shape_rule(*_versions("Concat"))
 def _(op):
     return [TensorShape(None), TensorShape([None])]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtf.build.apply import apply_op
 from dtf.build.gradients import gradient, not_differentiable
 from dtf.build.ops.tensor_array import TensorArray
 from dtf.build.tensor import Tensor
@@ -22,6 +23,8 @@ not_differentiable(
     "TensorArrayGradWithShape",
     "TensorArraySizeV3",
     "TensorArrayCloseV3",
+    *"Stack StackPush StackPop StackClose TensorArray TensorArrayV2 TensorArrayGrad TensorArrayGradV2 TensorArraySize "
+    "TensorArraySizeV2 TensorArrayClose TensorArrayCloseV2 TensorArrayPack TensorArrayUnpack".split(),
 )
 
 
@@ -79,3 +82,53 @@ def _(op, grad, lengths_grad):
 def _(op, flow):
     value = _gradient_array(op, flow, op.get_attr("T")).concat()
     return [None, value, None, flow]
+
+
+# -- the first two versions, whose handles are strings and whose gradients have no flow of their own
+
+
+def _gradient_handle(op: Any, flow: Tensor, source: Tensor) -> Tensor:
+    version = "V2" if op.type.endswith("V2") else ""
+    return apply_op(f"TensorArrayGrad{version}", handle=op.inputs[0], source=_source(source.name), flow_in=flow)
+
+
+@gradient("TensorArrayRead", "TensorArrayReadV2")
+def _(op, grad):
+    handle = _gradient_handle(op, op.inputs[2], grad)
+    name = op.type.replace("Read", "Write")
+    return [None, None, apply_op(name, handle=handle, index=op.inputs[1], value=grad, flow_in=op.inputs[2])]
+
+
+@gradient("TensorArrayWrite", "TensorArrayWriteV2")
+def _(op, flow):
+    handle = _gradient_handle(op, flow, flow)
+    name, dtype = op.type.replace("Write", "Read"), op.get_attr("T")
+    return [None, None, apply_op(name, handle=handle, index=op.inputs[1], flow_in=flow, dtype=dtype), flow]
+
+
+@gradient("TensorArrayGather", "TensorArrayGatherV2")
+def _(op, grad):
+    handle = _gradient_handle(op, op.inputs[2], grad)
+    name = op.type.replace("Gather", "Scatter")
+    return [None, None, apply_op(name, handle=handle, indices=op.inputs[1], value=grad, flow_in=op.inputs[2])]
+
+
+@gradient("TensorArrayScatter", "TensorArrayScatterV2")
+def _(op, flow):
+    handle = _gradient_handle(op, flow, flow)
+    name, dtype = op.type.replace("Scatter", "Gather"), op.get_attr("T")
+    return [None, None, apply_op(name, handle=handle, indices=op.inputs[1], flow_in=flow, dtype=dtype), flow]
+
+
+@gradient("TensorArrayConcat", "TensorArrayConcatV2")
+def _(op, grad, lengths_grad):
+    handle = _gradient_handle(op, op.inputs[1], grad)
+    name = op.type.replace("Concat", "Split")
+    return [None, apply_op(name, handle=handle, value=grad, lengths=op.outputs[1], flow_in=op.inputs[1])]
+
+
+@gradient("TensorArraySplit", "TensorArraySplitV2")
+def _(op, flow):
+    handle = _gradient_handle(op, flow, flow)
+    name, dtype = op.type.replace("Split", "Concat"), op.get_attr("T")
+    return [None, apply_op(name, handle=handle, flow_in=flow, dtype=dtype).value, None, flow]

@@ -43,7 +43,7 @@ def _(node: KernelNode) -> Function:
     return diag_part
 
 
-@kernel("MatrixDiag")
+@kernel("MatrixDiag", "BatchMatrixDiag")
 def _(node: KernelNode) -> Function:
     dtype = numpy_dtype(node)
 
@@ -59,12 +59,12 @@ def _(node: KernelNode) -> Function:
     return matrix_diag
 
 
-@kernel("MatrixDiagPart")
+@kernel("MatrixDiagPart", "BatchMatrixDiagPart")
 def _(node: KernelNode) -> Function:
     return lambda value: np.diagonal(_matrices(value), axis1=-2, axis2=-1)
 
 
-@kernel("MatrixSetDiag")
+@kernel("MatrixSetDiag", "BatchMatrixSetDiag")
 def _(node: KernelNode) -> Function:
     def matrix_set_diag(value: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         size = min(_matrices(value).shape[-2:])
@@ -221,7 +221,7 @@ def _diagonals(
         yield steps - min(offset, 0), steps + max(offset, 0), slice(start, start + len(steps))
 
 
-@kernel("MatrixBandPart")
+@kernel("MatrixBandPart", "BatchMatrixBandPart")
 def _(node: KernelNode) -> Function:
     def matrix_band_part(value: np.ndarray, num_lower: np.ndarray, num_upper: np.ndarray) -> np.ndarray:
         rows, columns = _matrices(value).shape[-2:]

@@ -184,7 +184,7 @@ def check_square(matrix: np.ndarray) -> None:
         raise invalid(f"Input matrix must be square, got: {matrix.shape[-2]} != {matrix.shape[-1]}")
 
 
-@decomposition("MatrixInverse", failure="Input is not invertible.")
+@decomposition("MatrixInverse", "BatchMatrixInverse", failure="Input is not invertible.")
 def _matrix_inverse(node: KernelNode) -> Function:
     adjoint = node.attr("adjoint")
 
@@ -195,7 +195,7 @@ def _matrix_inverse(node: KernelNode) -> Function:
     return invert
 
 
-@decomposition("MatrixDeterminant", failure="The determinant is not finite.")
+@decomposition("MatrixDeterminant", "BatchMatrixDeterminant", failure="The determinant is not finite.")
 def _matrix_determinant(node: KernelNode) -> Function:
     def determinant(matrix: np.ndarray) -> Array:
         check_square(matrix)
@@ -214,7 +214,9 @@ def _log_matrix_determinant(node: KernelNode) -> Function:
     return determinant
 
 
-@decomposition("Cholesky", failure="Cholesky decomposition was not successful. The input might not be valid.")
+@decomposition(
+    "Cholesky", "BatchCholesky", failure="Cholesky decomposition was not successful. The input might not be valid."
+)
 def _cholesky(node: KernelNode) -> Function:
     def decompose(matrix: np.ndarray) -> np.ndarray:
         check_square(matrix)
@@ -223,7 +225,7 @@ def _cholesky(node: KernelNode) -> Function:
     return decompose
 
 
-@decomposition("MatrixSolve", failure="Input matrix is not invertible.")
+@decomposition("MatrixSolve", "BatchMatrixSolve", failure="Input matrix is not invertible.")
 def _matrix_solve(node: KernelNode) -> Function:
     adjoint = node.attr("adjoint")
 
@@ -234,7 +236,7 @@ def _matrix_solve(node: KernelNode) -> Function:
     return solve
 
 
-@decomposition("MatrixTriangularSolve", failure="Input matrix is not invertible.")
+@decomposition("MatrixTriangularSolve", "BatchMatrixTriangularSolve", failure="Input matrix is not invertible.")
 def _matrix_triangular_solve(node: KernelNode) -> Function:
     lower, adjoint = node.attr("lower"), node.attr("adjoint")
 
@@ -253,7 +255,7 @@ def _check_system(matrix: np.ndarray, rhs: np.ndarray) -> None:
         raise invalid(f"Input matrix and rhs are incompatible: {_shape_text(matrix)} and {_shape_text(rhs)}")
 
 
-@decomposition("MatrixSolveLs", failure="Input matrix was rank deficient or ill-conditioned.")
+@decomposition("MatrixSolveLs", "BatchMatrixSolveLs", failure="Input matrix was rank deficient or ill-conditioned.")
 def _matrix_solve_ls(node: KernelNode) -> Function:
     fast = node.attr("fast")
 
@@ -285,7 +287,7 @@ def _qr(node: KernelNode) -> Function:
     return decompose
 
 
-@decomposition("Svd", failure="The singular value decomposition did not converge.")
+@decomposition("Svd", "BatchSvd", failure="The singular value decomposition did not converge.")
 def _svd(node: KernelNode) -> Function:
     compute_uv, full = node.attr("compute_uv"), node.attr("full_matrices")
 
@@ -301,7 +303,20 @@ def _svd(node: KernelNode) -> Function:
     return decompose
 
 
-@decomposition("SelfAdjointEigV2", failure="The eigendecomposition was not successful. The input might not be valid.")
+_NO_EIGENVALUES = "The eigendecomposition was not successful. The input might not be valid."
+
+
+@decomposition("SelfAdjointEig", "BatchSelfAdjointEig", failure=_NO_EIGENVALUES)
+def _self_adjoint_eig_in_one(node: KernelNode) -> Function:
+    def decompose(matrix: np.ndarray) -> np.ndarray:
+        check_square(matrix)
+        values, vectors = np.linalg.eigh(matrix)
+        return np.concatenate([values[..., None, :].astype(matrix.dtype), vectors], -2)
+
+    return decompose
+
+
+@decomposition("SelfAdjointEigV2", "BatchSelfAdjointEigV2", failure=_NO_EIGENVALUES)
 def _self_adjoint_eig(node: KernelNode) -> Function:
     compute_v = node.attr("compute_v")
 

@@ -66,7 +66,7 @@ def _eig(node: KernelNode) -> Function:
     return decompose
 
 
-@decomposition("CholeskyGrad", failure="The Cholesky factor is not invertible.")
+@decomposition("CholeskyGrad", "BatchCholeskyGrad", failure="The Cholesky factor is not invertible.")
 def _cholesky_grad(node: KernelNode) -> Function:
     def gradient(factor: np.ndarray, grad: np.ndarray) -> np.ndarray:
         check_square(factor)

@@ -80,8 +80,9 @@ OPS = {
         CheckNumericsV2 Copy CopyHost DebugGradientIdentity DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount
     """,
     "diagonals": """
-        Diag DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2
-        MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3
+        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart MatrixBandPart
+        MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag
+        MatrixSetDiagV2 MatrixSetDiagV3
     """,
     "fake_quant": """
         FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient
@@ -125,8 +126,10 @@ OPS = {
         _ParallelConcatStart _ParallelConcatUpdate
     """,
     "linalg": """
-        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cholesky Cross Einsum LogMatrixDeterminant MatMul MatrixDeterminant
-        MatrixInverse MatrixSolve MatrixSolveLs MatrixTriangularSolve Qr SelfAdjointEigV2 SparseMatMul Svd
+        BatchCholesky BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchMatrixDeterminant BatchMatrixInverse
+        BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve BatchSelfAdjointEig BatchSelfAdjointEigV2
+        BatchSvd Cholesky Cross Einsum LogMatrixDeterminant MatMul MatrixDeterminant MatrixInverse MatrixSolve
+        MatrixSolveLs MatrixTriangularSolve Qr SelfAdjointEig SelfAdjointEigV2 SparseMatMul Svd
     """,
     "logging": """
         Print PrintV2 Timestamp
@@ -148,7 +151,8 @@ OPS = {
         Square SquaredDifference Sub Tan Tanh TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy Zeta _HostCast
     """,
     "matrix_functions": """
-        BandedTriangularSolve CholeskyGrad Eig Lu MatrixLogarithm MatrixSquareRoot TridiagonalMatMul TridiagonalSolve
+        BandedTriangularSolve BatchCholeskyGrad CholeskyGrad Eig Lu MatrixLogarithm MatrixSquareRoot TridiagonalMatMul
+        TridiagonalSolve
     """,
     "nn": """
         BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2
@@ -156,6 +160,9 @@ OPS = {
         LeakyReluGrad LogSoftmax NthElement Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Softmax
         SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign SoftsignGrad SparseSoftmaxCrossEntropyWithLogits
         TopK TopKV2
+    """,
+    "old_names": """
+        AdjustContrast BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad Fact RandomCrop TileGrad
     """,
     "onednn_kernels": """
         ApplyAdam AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropFilter Conv2DBackpropInput
@@ -222,17 +229,18 @@ OPS = {
         ListDiff LowerBound Select SelectV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 UpperBound Where
     """,
     "segment": """
-        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanGrad
-        SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad
-        SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
-        SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin
-        UnsortedSegmentProd UnsortedSegmentSum
+        SegmentMax SegmentMaxV2 SegmentMean SegmentMin SegmentMinV2 SegmentProd SegmentProdV2 SegmentSum SegmentSumV2
+        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments
+        SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments UnsortedSegmentMax
+        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum
     """,
     "sets": """
         DenseToDenseSetOperation DenseToSparseSetOperation SetSize SparseToSparseSetOperation
     """,
     "signal": """
-        FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+        BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT
+        IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
     """,
     "slicing": """
         Slice StridedSlice StridedSliceAssign StridedSliceGrad TensorStridedSliceUpdate
@@ -285,9 +293,13 @@ OPS = {
         TensorSummaryV2
     """,
     "tensor_array": """
-        StackCloseV2 StackPopV2 StackPushV2 StackV2 TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3
-        TensorArrayGradV3 TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3
-        TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3
+        Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2 TensorArray TensorArrayClose
+        TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat TensorArrayConcatV2 TensorArrayConcatV3
+        TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3 TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3
+        TensorArrayGradWithShape TensorArrayPack TensorArrayRead TensorArrayReadV2 TensorArrayReadV3 TensorArrayScatter
+        TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySize TensorArraySizeV2 TensorArraySizeV3 TensorArraySplit
+        TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite
+        TensorArrayWriteV2 TensorArrayWriteV3
     """,
     "tensor_list": """
         EmptyTensorList OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone TensorListConcat
@@ -319,9 +331,9 @@ OPS = {
         GenerateVocabRemapping LoadAndRemapMatrix
     """,
     "volume": """
-        AvgPool3D AvgPool3DGrad Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Dilation2D Dilation2DBackpropFilter
-        Dilation2DBackpropInput ExtractVolumePatches MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
-        MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax MaxPoolWithArgmax
+        AvgPool3D AvgPool3DGrad Conv3D Conv3DBackpropFilter Conv3DBackpropFilterV2 Conv3DBackpropInput
+        Conv3DBackpropInputV2 Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput ExtractVolumePatches
+        MaxPool3D MaxPool3DGrad MaxPool3DGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax MaxPoolWithArgmax
     """,
     "work_queue": """
         WorkQueue WorkQueueConfirm WorkQueueCreate WorkQueueExport WorkQueueRelease WorkQueueRestore WorkQueueTake

@@ -107,6 +107,28 @@ _segment_kernel("SegmentMax", np.maximum, lowest, 0)
 _segment_kernel("SegmentMin", np.minimum, highest, 0)
 
 
+def _numbered_segment_kernel(op: str, ufunc: np.ufunc, start: Callable[[np.dtype], Scalar], empty: int) -> None:
+    """Sorted segments with their number: rows of segments beyond it are an error, those without rows `empty`."""
+
+    @kernel(op)
+    def factory(node: KernelNode) -> Function:
+        def run(data: Array, ids: Array, num_segments: Array) -> np.ndarray:
+            found, count = _check_sorted(data, ids), int(num_segments)
+            if count < 0 or found > count:
+                raise errors.InvalidArgumentError.of(f"segment ids must be < num_segments: {found - 1} and {count}")
+            result = np.full((count, *data.shape[1:]), empty, data.dtype)
+            result[:found] = _fill_gaps(reduce_segments(ufunc, start(data.dtype), data, ids, found), ids, empty)
+            return result
+
+        return run
+
+
+_numbered_segment_kernel("SegmentSumV2", np.add, _zero, 0)
+_numbered_segment_kernel("SegmentProdV2", np.multiply, _one, 1)
+_numbered_segment_kernel("SegmentMaxV2", np.maximum, lowest, 0)
+_numbered_segment_kernel("SegmentMinV2", np.minimum, highest, 0)
+
+
 @kernel("SegmentMean")
 def _segment_mean(node: KernelNode) -> Function:
     def run(data: Array, ids: Array) -> np.ndarray:

@@ -25,8 +25,17 @@ def _check_rank(value: np.ndarray, rank: int) -> None:
 
 @kernel("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")
 def _(node: KernelNode) -> Function:
-    dtype, rank = numpy_dtype(node, "Tcomplex"), _rank(node.op)
-    transform: Callable[..., Array] = np.fft.ifftn if node.op.startswith("I") else np.fft.fftn
+    return _transform(node.op, numpy_dtype(node, "Tcomplex"))
+
+
+@kernel("BatchFFT", "BatchFFT2D", "BatchFFT3D", "BatchIFFT", "BatchIFFT2D", "BatchIFFT3D")
+def _(node: KernelNode) -> Function:
+    return _transform(node.op.removeprefix("Batch"), np.complex64)
+
+
+def _transform(op: str, dtype: np.typing.DTypeLike) -> Function:
+    rank = _rank(op)
+    transform: Callable[..., Array] = np.fft.ifftn if op.startswith("I") else np.fft.fftn
 
     def run(value: np.ndarray) -> np.ndarray:
         _check_rank(value, rank)

@@ -7,7 +7,7 @@ each of its iterations.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,9 +28,36 @@ def _keep(step: StepContext, resource: object, name: str) -> ResourceHandle:
     return ResourceHandle(step.device_name, "", unique, type(resource).__name__)
 
 
-def array_of(step: StepContext, handle: ResourceHandle) -> TensorArray:
-    """The tensor array of a handle."""
-    return step.step_resources.get(handle, TensorArray)
+def _as_strings(handle: ResourceHandle) -> np.ndarray:
+    """The handle of the second version: its container and its name."""
+    return np.array([b"", handle.name.encode()], object)
+
+
+class _Reference:
+    """The handle of the first version: a reference to the strings of the second."""
+
+    def __init__(self, handle: ResourceHandle) -> None:
+        self.handle = handle
+
+    def read(self) -> np.ndarray:
+        """The strings, for an input that is not a reference."""
+        return _as_strings(self.handle)
+
+
+_Handle = ResourceHandle | np.ndarray | _Reference
+
+
+def array_of(step: StepContext, handle: _Handle) -> TensorArray:
+    """The tensor array of a handle, of any version."""
+    return step.step_resources.get(_as_resource(step, handle, TensorArray), TensorArray)
+
+
+def _as_resource(step: StepContext, handle: _Handle, kind: type) -> ResourceHandle:
+    if isinstance(handle, _Reference):
+        return handle.handle
+    if not isinstance(handle, np.ndarray) or np.shape(handle) != (2,):
+        return handle_of(handle)
+    return ResourceHandle(step.device_name, "", _text(handle[1]), kind.__name__)
 
 
 def _text(value: str | bytes) -> str:
@@ -54,6 +81,28 @@ def _(node: KernelNode) -> Function:
     return tensor_array
 
 
+@kernel("TensorArray", "TensorArrayV2", stateful=True)
+def _(node: KernelNode) -> Function:
+    dtype, shape = node.attr("dtype"), node.attr("element_shape")
+    options = {name: node.attr(name) for name in ("dynamic_size", "clear_after_read")}
+    name = _text(node.attr("tensor_array_name")) or node.name
+    made = _as_strings if node.op.endswith("V2") else _Reference
+
+    def tensor_array(step: StepContext, size: np.ndarray) -> np.ndarray | _Reference:
+        if int(size) < 0:
+            raise invalid(f"Size should be >= 0, got {int(size)}")
+        return made(_keep(step, TensorArray(dtype, int(size), shape, **options), name))
+
+    return tensor_array
+
+
+@kernel("TensorArrayGrad", "TensorArrayGradV2", stateful=True)
+def _(node: KernelNode) -> Function:
+    source = _text(node.attr("source"))
+    made = _as_strings if node.op.endswith("V2") else _Reference
+    return lambda step, handle, flow: made(_gradient(step, handle, source, ()))
+
+
 @kernel("TensorArrayGradV3", stateful=True)
 def _(node: KernelNode) -> Function:
     source = _text(node.attr("source"))
@@ -72,14 +121,16 @@ def _(node: KernelNode) -> Function:
     return gradient
 
 
-def _gradient(step: StepContext, handle: ResourceHandle, source: str, prepend: tuple[int, ...]) -> ResourceHandle:
+def _gradient(
+    step: StepContext, handle: _Handle, source: str, prepend: tuple[int, ...]
+) -> ResourceHandle:
     array = array_of(step, handle).gradient(source, prepend)
-    name = f"{handle_of(handle).name}@{source}"
+    name = f"{_as_resource(step, handle, TensorArray).name}@{source}"
     step.step_resources.lookup_or_create("", name, TensorArray, lambda: array)
     return ResourceHandle(step.device_name, "", name, TensorArray.__name__)
 
 
-@kernel("TensorArrayWriteV3", stateful=True)
+@kernel("TensorArrayWriteV3", "TensorArrayWriteV2", "TensorArrayWrite", stateful=True)
 def _(node: KernelNode) -> Function:
     def write(
         step: StepContext, handle: ResourceHandle, index: np.ndarray, value: np.ndarray, flow: np.ndarray
@@ -90,24 +141,46 @@ def _(node: KernelNode) -> Function:
     return write
 
 
-@kernel("TensorArrayReadV3", stateful=True)
+@kernel("TensorArrayReadV3", "TensorArrayReadV2", "TensorArrayRead", stateful=True)
 def _(node: KernelNode) -> Function:
     return lambda step, handle, index, flow: array_of(step, handle).read(int(index))
 
 
-@kernel("TensorArrayGatherV3", stateful=True)
+@kernel("TensorArrayGatherV3", "TensorArrayGatherV2", "TensorArrayGather", stateful=True)
+def _(node: KernelNode) -> Function:
+    dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
+    return lambda step, handle, indices, flow: _gathered(array_of(step, handle), indices.tolist(), dtype, shape)
+
+
+@kernel("TensorArrayPack", stateful=True)
 def _(node: KernelNode) -> Function:
     dtype, shape = node.attr("dtype").as_numpy_dtype, node.attr("element_shape")
 
-    def gather(step: StepContext, handle: ResourceHandle, indices: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    def pack(step: StepContext, handle: ResourceHandle, flow: np.ndarray) -> np.ndarray:
         array = array_of(step, handle)
-        values = [array.read(index) for index in indices.tolist()]
-        if not values:
-            return np.zeros((0, *known_sizes(shape.merge_with(array.element_shape))), dtype)
-        check_same_shapes([np.shape(value) for value in values])
-        return np.stack(values)
+        return _gathered(array, range(len(array)), dtype, shape)
 
-    return gather
+    return pack
+
+
+def _gathered(array: TensorArray, indices: Iterable[int], dtype: np.typing.DTypeLike, shape: TensorShape) -> np.ndarray:
+    values = [array.read(index) for index in indices]
+    if not values:
+        return np.zeros((0, *known_sizes(shape.merge_with(array.element_shape))), dtype)
+    check_same_shapes([np.shape(value) for value in values])
+    return np.stack(values)
+
+
+@kernel("TensorArrayUnpack", stateful=True)
+def _(node: KernelNode) -> Function:
+    def unpack(step: StepContext, handle: ResourceHandle, value: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        array = array_of(step, handle)
+        check_split(len(array), value.shape)
+        for row in range(len(array)):
+            array.write(row, value[(row, ...)])
+        return flow
+
+    return unpack
 
 
 def known_sizes(shape: TensorShape) -> list[int]:
@@ -148,7 +221,7 @@ def check_split(count: int, shape: tuple[int, ...], is_sum: bool = False) -> Non
     raise invalid(f"Expected len(indices) == values.shape[0], but saw: {count} vs. {shape[0] if shape else 0}")
 
 
-@kernel("TensorArrayScatterV3", stateful=True)
+@kernel("TensorArrayScatterV3", "TensorArrayScatterV2", "TensorArrayScatter", stateful=True)
 def _(node: KernelNode) -> Function:
     def scatter(
         step: StepContext, handle: ResourceHandle, indices: np.ndarray, value: np.ndarray, flow: np.ndarray
@@ -162,7 +235,7 @@ def _(node: KernelNode) -> Function:
     return scatter
 
 
-@kernel("TensorArrayConcatV3", stateful=True)
+@kernel("TensorArrayConcatV3", "TensorArrayConcatV2", "TensorArrayConcat", stateful=True)
 def _(node: KernelNode) -> Function:
     dtype, rest = node.attr("dtype").as_numpy_dtype, node.attr("element_shape_except0")
 
@@ -177,7 +250,7 @@ def _(node: KernelNode) -> Function:
     return concat
 
 
-@kernel("TensorArraySplitV3", stateful=True)
+@kernel("TensorArraySplitV3", "TensorArraySplitV2", "TensorArraySplit", stateful=True)
 def _(node: KernelNode) -> Function:
     def split(
         step: StepContext, handle: ResourceHandle, value: np.ndarray, lengths: np.ndarray, flow: np.ndarray
@@ -194,17 +267,23 @@ def _(node: KernelNode) -> Function:
     return split
 
 
-@kernel("TensorArraySizeV3", stateful=True)
+@kernel("TensorArraySizeV3", "TensorArraySizeV2", "TensorArraySize", stateful=True)
 def _(node: KernelNode) -> Function:
     return lambda step, handle, flow: np.int32(len(array_of(step, handle)))
 
 
-@kernel("TensorArrayCloseV3", stateful=True)
+@kernel("TensorArrayCloseV3", "TensorArrayCloseV2", "TensorArrayClose", stateful=True)
 def _(node: KernelNode) -> Function:
     return lambda step, handle: array_of(step, handle).close()
 
 
 # -- stacks
+
+
+@kernel("Stack", stateful=True)
+def _(node: KernelNode) -> Function:
+    dtype, name = node.attr("elem_type"), _text(node.attr("stack_name")) or node.name
+    return lambda step: _Reference(_keep(step, Stack(name, dtype, -1), name))
 
 
 @kernel("StackV2", stateful=True)
@@ -213,20 +292,20 @@ def _(node: KernelNode) -> Function:
     return lambda step, max_size: _keep(step, Stack(name, dtype, int(max_size)), name)
 
 
-@kernel("StackPushV2", stateful=True)
+@kernel("StackPushV2", "StackPush", stateful=True)
 def _(node: KernelNode) -> Function:
     def push(step: StepContext, handle: ResourceHandle, value: np.ndarray) -> np.ndarray:
-        step.step_resources.get(handle, Stack).push(value)
+        step.step_resources.get(_as_resource(step, handle, Stack), Stack).push(value)
         return value
 
     return push
 
 
-@kernel("StackPopV2", stateful=True)
+@kernel("StackPopV2", "StackPop", stateful=True)
 def _(node: KernelNode) -> Function:
-    return lambda step, handle: step.step_resources.get(handle, Stack).pop()
+    return lambda step, handle: step.step_resources.get(_as_resource(step, handle, Stack), Stack).pop()
 
 
-@kernel("StackCloseV2", stateful=True)
+@kernel("StackCloseV2", "StackClose", stateful=True)
 def _(node: KernelNode) -> Function:
-    return lambda step, handle: step.step_resources.get(handle, Stack).close()
+    return lambda step, handle: step.step_resources.get(_as_resource(step, handle, Stack), Stack).close()

@@ -199,6 +199,18 @@ def _(node: KernelNode) -> Function:
     return lambda inputs, sizes, grads: convolution.by_filter(inputs, sizes.tolist(), grads)
 
 
+@kernel("Conv3DBackpropInput")
+def _(node: KernelNode) -> Function:
+    convolution = _Convolution(node)
+    return lambda inputs, filters, grads: convolution.by_input(list(inputs.shape), filters, grads)
+
+
+@kernel("Conv3DBackpropFilter")
+def _(node: KernelNode) -> Function:
+    convolution = _Convolution(node)
+    return lambda inputs, filters, grads: convolution.by_filter(inputs, list(filters.shape), grads)
+
+
 # -- pooling
 
 
