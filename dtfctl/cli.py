@@ -22,6 +22,7 @@ from dtfctl.commands import (
     lifecycle,
     logs,
     manual,
+    moving,
     page,
     places,
     synonyms,
@@ -85,7 +86,7 @@ def commands(context: click.Context, state_dir: str | None, debug: bool) -> None
 
 
 for room in (
-    *(lifecycle, inspect, curves, checkpoints, figures, tracing, logs, page, tasks, places, files, keys, hosts, manual),
-    synonyms,
+    *(lifecycle, inspect, curves, checkpoints, figures, tracing, logs, page, tasks, places, moving, files, keys, hosts),
+    *(manual, synonyms),
 ):
     room.add_to(commands)

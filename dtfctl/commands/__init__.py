@@ -6,6 +6,7 @@
     figures ..... metrics                   tracing .. trace, explain
     curves ...... plot, tensorboard         page ..... ui
     places ...... promote (the backup of a durable ps serves; without a supervisor too)
+    moving ...... move, drain, balance (tasks go to other hosts; places of durable ps live)
     checkpoints . checkpoints (dtf's command, run on the cluster's folder)
     keys ........ explain-key               synonyms . words of other tools
     files ....... validate, config, expand, schema, init

@@ -22,7 +22,6 @@ INSTEAD = {
     "cancel": "dtfctl down ends a cluster, also one that waits in a queue",
     "pause": "dtfctl stop TASK keeps tasks down until dtfctl start TASK",
     "attach": "dtfctl up --attach stays with a cluster that runs already, too; dtfctl logs -f follows its logs",
-    "drain": "remove the host from the cluster file, then dtfctl up",
     "rollout": "dtfctl up changes a running cluster, dtfctl restart JOB gives its tasks new processes",
 }
 """Words that say what is meant."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -245,7 +245,7 @@ class _Builder:
         jobs = [self._job(name, level, placer) for name, level in levels.items()]
         members = tuple(job.name for job in jobs if not job.is_sidecar) or tuple(job.name for job in jobs)
         success, rule = self._success(values, members)
-        jobs = self._with_backups(jobs, levels, [*declared, *placer.hosts])
+        jobs = self._with_backups(jobs, levels, declared)
         used = {place.host for job in jobs for place in job.places} | {
             name for job in jobs for name in job.spares
         }
@@ -317,8 +317,11 @@ class _Builder:
             if not any(job.stops_last for job in plan.jobs):
                 raise at.error(f'"durability: {task.settings.durability}" needs a job named ps, with the variables')
 
-    def _with_backups(self, jobs: list[JobPlan], levels: dict[str, Level], names: list[str]) -> list[JobPlan]:
-        """With a job for the backups of durable tasks, each on another host than its primary."""
+    def _with_backups(self, jobs: list[JobPlan], levels: dict[str, Level], declared: Iterable[str]) -> list[JobPlan]:
+        """With a job for the backups of durable tasks, each on another host than its primary: one of those that the
+        file names, or that have tasks.
+        """
+        names = list(dict.fromkeys((*declared, *(place.host for job in jobs for place in job.places))))
         found = []
         for job in jobs:
             found.append(job)

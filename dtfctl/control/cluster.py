@@ -22,6 +22,7 @@ from dtfctl.control.verbs import Purpose, Verb
 from dtfctl.errors import SecretMissing, StoreError, SupervisorHasGone, SupervisorUnreachable, UnknownCluster
 from dtfctl.plan.diff import scaled
 from dtfctl.plan.expand import secret_key, thread_defaults
+from dtfctl.plan.moves import moved
 from dtfctl.storage.ownership import make_private
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
@@ -147,12 +148,28 @@ class Cluster:
     def scale(self, job: str, replicas: int, is_serious: bool, say: Callable[[str], None]) -> Reply:
         """What it would change, or did. Machines that get their first task by it are prepared. Raises HostsUnusable."""
         request: dict[str, Any] = {"do": Verb.SCALE, "job": job, "replicas": replicas}
+        return self._change(request, lambda plan: scaled(plan, job, replicas), is_serious, say)
+
+    def move(
+        self, tasks: Mapping[str, str], without: Collection[str], is_serious: bool, say: Callable[[str], None]
+    ) -> Reply:
+        """What other hosts for these tasks would change, or did. Hosts `without` get no tasks. Raises as `scale`."""
+        request: dict[str, Any] = {"do": Verb.MOVE, "tasks": dict(tasks), "without": list(without)}
+        return self._change(request, lambda plan: moved(plan, tasks, without), is_serious, say)
+
+    def _change(
+        self,
+        request: dict[str, Any],
+        changed: Callable[[ClusterPlan], ClusterPlan],
+        is_serious: bool,
+        say: Callable[[str], None],
+    ) -> Reply:
         request |= {"apply": is_serious, "id": _new_id()}
         running = self._running()
         if is_serious and running is not None:
             # What cannot be is for the supervisor to say.
             with contextlib.suppress(ValueError):
-                plan = scaled(running.plan, job, replicas)
+                plan = changed(running.plan)
                 parting = {host.name for host in running.parting}
                 new = {host.name for host in plan.remote_hosts} - (running.hosts.keys() - parting)
                 request["hosts"] = self._prepare(plan, say, running, new) if new else {}

@@ -61,6 +61,10 @@ REQUESTS: dict[str, Shape] = {
     Verb.STOP: _ON_TASKS,
     Verb.START: _ON_TASKS,
     Verb.SCALE: fields({"job": JOB, "replicas": whole(0, REPLICAS_MAX)}, {"hosts": _HOSTS, "apply": flag, "id": ID}),
+    Verb.MOVE: fields(
+        {"tasks": table(text(300), name())},
+        {"without": each(text(300), 10_000), "hosts": _HOSTS, "apply": flag, "id": ID},
+    ),
     Verb.USAGE: fields({}),
     Verb.WATCH: fields({}),
 }

@@ -17,6 +17,7 @@ from dtfctl.errors import HostsUnusable, PortTaken
 from dtfctl.launchers.base import Launcher
 from dtfctl.plan import backups
 from dtfctl.plan.diff import Change, Effect, scaled
+from dtfctl.plan.moves import moved
 from dtfctl.supervise import host_failover, planned_ends
 from dtfctl.supervise.supervisor import Supervisor
 from dtfctl.values import plan as plans
@@ -53,8 +54,10 @@ class RequestHandler:
         async with self._changing:
             if what == Verb.SCALE:
                 return await self.scale(request)
+            if what == Verb.MOVE:
+                return await self.move(request)
             if what == Verb.UP:
-                return await self.up(request, plan_of(request["plan"]), request["secrets"])
+                return await self.up_again(request, plan_of(request["plan"]))
         return {"error": f"unknown request {what!r}"}
 
     def down(self, request: Request) -> Reply:
@@ -88,6 +91,21 @@ class RequestHandler:
         except ValueError as error:
             return {"error": str(error)}
         return await self.up(request, plan, self._supervisor.run.secrets)
+
+    async def move(self, request: Request) -> Reply:
+        try:
+            plan = moved(self._supervisor.run.plan, request["tasks"], request.get("without", ()))
+        except ValueError as error:
+            return {"error": str(error)}
+        return await self.up(request, plan, self._supervisor.run.secrets)
+
+    async def up_again(self, request: Request, plan: ClusterPlan) -> Reply:
+        """Another cluster file, or the same once more."""
+        try:
+            plan = backups.kept(self._supervisor.run.plan, plan)
+        except ValueError as error:
+            return {"error": str(error)}
+        return await self.up(request, plan, request["secrets"])
 
     async def autoscale(self, job: str, replicas: int) -> Reply:
         """As `scale`, decided by the supervisor itself: only hosts that have joined the run get tasks."""
@@ -186,8 +204,10 @@ class RequestHandler:
         }
         if is_serious:
             return await hold_ports(self._launcher, plan, run.addresses, kept)
-        new = {
-            task.name: f"{task.advertised_host}:{task.place.port}" for task in plan.tasks() if task.job.has_address
+        served = [task for task in plan.tasks() if task.job.has_address]
+        new = {task.name: f"{task.advertised_host}:{task.place.port}" for task in served}
+        new |= {
+            backups.peer_of(task.name): f"{task.advertised_host}:0" for task in served if backups.is_place(plan, task)
         }
         return {**new, **kept}
 

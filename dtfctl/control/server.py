@@ -11,6 +11,8 @@ names them), their keys and their answers:
     start     tasks, why [, id]                {is: done}: each that has no process gets one
     scale     job, replicas, hosts             as up
               [, apply, id]
+    move      tasks, without, hosts            as up: `tasks` has the new host of each, and the hosts `without` get no
+              [, apply, id]                    tasks any more
     usage                                      {is: used, tasks, runs}: what each task on another machine takes there,
                                                and [steps run, when] of each task that says so
     watch                                      a line whenever something has changed; what it is stands in the store,

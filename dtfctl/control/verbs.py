@@ -14,6 +14,7 @@ class Verb(Word):
     STOP = "stop"
     START = "start"
     SCALE = "scale"
+    MOVE = "move"
     USAGE = "usage"
     WATCH = "watch"
 

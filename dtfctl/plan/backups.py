@@ -9,7 +9,7 @@ there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dtfctl.values.plan import HOST, ClusterPlan, JobPlan, Place, Task
@@ -73,6 +73,76 @@ def other_place(plan: ClusterPlan, name: str) -> str:
         if each.backs_up and job in (each.name, each.backs_up):
             return f"{each.backs_up if job == each.name else each.name}:{index}"
     return ""
+
+
+def kept(old: ClusterPlan, new: ClusterPlan) -> ClusterPlan:
+    """The new plan, where each place of a durable ps stays where it is as long as the file lets it: places were moved
+    by hand or by dtfctl, and a file that says nothing else is no reason to move them back.
+
+    Raises ValueError when both places of one ps would move at once, which would lose its state.
+    """
+    hosts = [host.name for host in (*new.hosts, *new.idle_hosts)]
+    former = {job.name: job for job in old.jobs}
+    jobs = {job.name: job for job in new.jobs}
+    for backup in new.jobs:
+        before = former.get(backup.name), former.get(backup.backs_up)
+        if not backup.backs_up or before[0] is None or before[1] is None or not before[0].backs_up:
+            continue
+        primary = jobs[backup.backs_up]
+        # Either place may be on the hosts of both jobs: which of them serves changes.
+        given_hosts = (place.host for job in (primary, backup) for place in job.places)
+        wanted = dict.fromkeys((*primary.candidates, *backup.candidates, *given_hosts))
+        candidates = [name for name in wanted if name in hosts]
+        pairs = list(zip(primary.places, backup.places, strict=True))
+        for index, were in enumerate(zip(before[1].places, before[0].places, strict=True)):
+            if index < len(pairs):
+                pairs[index] = _kept_pair(f"{primary.name}:{index}", pairs[index], were, candidates)
+        jobs[primary.name] = replace(primary, places=tuple(place for place, _ in pairs))
+        jobs[backup.name] = replace(backup, places=tuple(place for _, place in pairs))
+    return with_jobs(new, list(jobs.values()))
+
+
+def _kept_pair(
+    name: str, given: tuple[Place, Place], were: tuple[Place, Place], candidates: list[str]
+) -> tuple[Place, Place]:
+    """The places of one ps: as the file has `given` them, on the hosts where they `were`."""
+    stays = [place.host in candidates for place in were]
+    if not any(stays):
+        raise ValueError(
+            f"both places of {name} would move at once, and its state would be lost; keep "
+            f"{were[0].host} or {were[1].host} in the cluster file until dtfctl drain has moved the other one"
+        )
+    first, second = (
+        replace(place, host=former.host) if is_kept else place
+        for place, former, is_kept in zip(given, were, stays, strict=True)
+    )
+    if first.host != second.host:
+        return first, second
+    free = [each for each in candidates if each != first.host]
+    if not free:
+        raise ValueError(f'"durability: host" needs a second host for {name} beside {first.host}')
+    return (first, replace(second, host=free[0])) if stays[0] else (replace(first, host=free[0]), second)
+
+
+def with_jobs(plan: ClusterPlan, jobs: Sequence[JobPlan]) -> ClusterPlan:
+    """The plan with other jobs; hosts that have no task and are nobody's spare are idle."""
+    hosts = {host.name: host for host in (*plan.hosts, *plan.idle_hosts)}
+    used = {place.host for job in jobs for place in job.places} | {name for job in jobs for name in job.spares}
+    return replace(
+        plan,
+        jobs=tuple(jobs),
+        hosts=tuple(host for host in hosts.values() if host.name in used),
+        idle_hosts=tuple(host for host in hosts.values() if host.name not in used),
+    )
+
+
+def known_addresses(plan: ClusterPlan, former: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """The former addresses, with those that the places of durable ps have now: who was given the former ones follows
+    a place that moves (runtime/durability.md), and needs no new process for it.
+    """
+    names = {task.name for task in plan.tasks() if is_place(plan, task)}
+    names |= {peer_of(name) for name in names}
+    return {name: now.get(name, address) if name in names else address for name, address in former.items()}
 
 
 def settings_of(plan: ClusterPlan, task: Task, addresses: Mapping[str, str]) -> dict[str, str]:

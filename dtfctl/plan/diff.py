@@ -69,13 +69,15 @@ class Change:
 def between(old: Given, new: Given, inherited: Callable[[Task], Mapping[str, str]]) -> tuple[Change, ...]:
     """In the order of the new plan, then what was removed. `inherited` is the environment below each task's own."""
     before = {task.name: task for task in old.plan.tasks()}
+    given = old
+    old = replace(old, addresses=backups.known_addresses(new.plan, old.addresses, new.addresses))
     told = _Told(old, new)
     found: list[Change] = []
     for task in new.plan.tasks():
         former = before.pop(task.name, None)
         if former is None:
             found.append(Change(Effect.START, task.name, f"added: {_sizes(old.plan, new.plan, task)}"))
-        elif causes := list(_why_restart(old, former, new, task, inherited, told)):
+        elif causes := list(_why_restart(old, former, new, task, inherited, told, given.addresses.get(task.name))):
             found.append(Change(Effect.RESTART, task.name, "; ".join(causes)))
         elif changed := [key for key in _AT_ONCE if getattr(former.settings, key) != getattr(task.settings, key)]:
             words = ", ".join(key.removesuffix("_s") for key in changed)
@@ -103,6 +105,7 @@ def _why_restart(
     task: Task,
     inherited: Callable[[Task], Mapping[str, str]],
     news: _Told,
+    address: str | None,
 ) -> Iterator[str]:
     former, task = _without_others(former, task)
     moves = former.host.name != task.host.name
@@ -134,7 +137,7 @@ def _why_restart(
         if one != other:
             verb = "change" if what.endswith("s") and what != "address to bind" else "changes"
             yield f"its {what} {verb}"
-    if not told and old.addresses.get(former.name) != new.addresses.get(task.name):
+    if not told and address != new.addresses.get(task.name):
         yield f"its address changes to {new.addresses.get(task.name, 'none')}"
 
 
@@ -224,12 +227,12 @@ def scaled(
     places = list(job.places[:replicas])
     while len(places) < replicas:
         places.append(_next_place(job, places, others, hosts, only))
-    after = _with_places(plan, job, places, hosts)
+    after = _with_places(plan, job, places)
     backed = next((each for each in plan.jobs if each.backs_up == job_name), None)
     if backed is not None:
         primaries = next(each for each in after.jobs if each.name == job_name)
         wanted = backups.backup_of(primaries, backed.candidates, backed.places)
-        after = _with_places(after, backed, list(wanted.places), hosts)
+        after = _with_places(after, backed, list(wanted.places))
     _check_reachable(after)
     return after
 
@@ -275,18 +278,11 @@ def _next_place(
     return Place(host, port, gpus=places[0].gpus)
 
 
-def _with_places(plan: ClusterPlan, job: JobPlan, places: list[Place], hosts: Mapping[str, HostPlan]) -> ClusterPlan:
+def _with_places(plan: ClusterPlan, job: JobPlan, places: list[Place]) -> ClusterPlan:
     """The plan with these places for a job; hosts that have no task and are nobody's spare are idle."""
     overrides = {index: settings for index, settings in job.overrides.items() if index < len(places)}
     wanted = replace(job, places=tuple(places), overrides=overrides)
-    jobs = tuple(wanted if each is job else each for each in plan.jobs)
-    used = {place.host for each in jobs for place in each.places} | {name for each in jobs for name in each.spares}
-    return replace(
-        plan,
-        jobs=jobs,
-        hosts=tuple(host for host in hosts.values() if host.name in used),
-        idle_hosts=tuple(host for host in hosts.values() if host.name not in used),
-    )
+    return backups.with_jobs(plan, [wanted if each is job else each for each in plan.jobs])
 
 
 def _check_reachable(plan: ClusterPlan) -> None:

@@ -41,6 +41,8 @@ class PlaceState:
     backup: str = ""
     bytes_left: int = 0
     reason: str = ""
+    bytes: int = 0
+    lag: int = 0
 
     @property
     def is_ready(self) -> bool:
@@ -107,6 +109,8 @@ def _read(said: Any) -> PlaceState:
         str(backup.get("state", "")),
         int(backup.get("bytes_left", 0)),
         str(said.get("reason", ""))[:300],
+        int(said.get("bytes", 0)),
+        int(backup.get("lag", 0)),
     )
 
 

@@ -145,7 +145,13 @@ def joined(run: Run, plan: ClusterPlan, joining: Mapping[str, HostStatus]) -> Ru
     """The run with another plan: the machines that come with it, and those that are to be let go."""
     kept = {host.name for host in plan.remote_hosts}
     gone = {host.name: host for host in (*run.parting, *run.plan.remote_hosts) if host.name not in kept}
-    tasks, names = {task.name for task in plan.tasks()}, {host.name for host in plan.hosts}
+    # A task that the plan moves is where the plan says, and on no spare any more.
+    tasks = {
+        task.name
+        for task in plan.tasks()
+        if run.plan.has_task(task.name) and run.plan.task(task.name).host.name == task.host.name
+    }
+    names = {host.name for host in plan.hosts}
     return run.but(
         plan=plan,
         former=run.plan,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from dtfctl.plan import backups
 from dtfctl.values import state
 from dtfctl.values.plan import ClusterPlan, Task
 from dtfctl.values.statuses import Statuses
@@ -90,13 +91,21 @@ def _is_member(plan: ClusterPlan, name: str) -> bool:
 
 def needs_checkpoint(plan: ClusterPlan, ends: Collection[str]) -> bool:
     """Whether parameter servers are among these and the chief, which saves at its own end, is not."""
-    return plan.chief not in ends and any(plan.has_task(name) and plan.task(name).job.stops_last for name in ends)
+    return plan.chief not in ends and any(_loses_state(plan, name, ends) for name in ends)
+
+
+def _loses_state(plan: ClusterPlan, name: str, ends: Collection[str]) -> bool:
+    """Whether a task is a parameter server whose state is nowhere else: a durable one has it at another place."""
+    if not plan.has_task(name) or not plan.task(name).job.stops_last:
+        return False
+    other = backups.other_place(plan, name)
+    return not other or other in ends
 
 
 def in_words(plan: ClusterPlan, ends: Collection[str], has_saved: bool = False) -> list[str]:
     """What the user is told before these tasks of the plan end: the order, and what it costs. `has_saved` says that
     the chief has just saved because of it."""
-    if not any(plan.has_task(name) and plan.task(name).job.stops_last for name in ends):
+    if not any(_loses_state(plan, name, ends) for name in ends):
         return []
     tasks = [task for task in plan.tasks() if task.name in ends]
     chief = plan.chief

@@ -44,6 +44,7 @@ class Elsewhere:
 TUTORIAL = Elsewhere("test_guide_pages: the tutorial does what it says")
 CI = Elsewhere(".ci/run runs this line, or the same suite; a test cannot run the tests")
 INSTALL = Elsewhere("needs a package index that has dtf; .ci/run installs from the folder")
+HOSTS = Elsewhere("needs several hosts; test_durability drains and balances")
 PLACES = Elsewhere("needs parameter servers on two machines; test_places and partitions of tests/durability ask them")
 ROWS: tuple[tuple[str, str, str | Elsewhere], ...] = (
     (r"CONTRIBUTING.md", r".*", CI),
@@ -63,6 +64,7 @@ ROWS: tuple[tuple[str, str, str | Elsewhere], ...] = (
     (r"dtfctl/guide/tutorial.md", r".*", TUTORIAL),
     (r"dtfctl/guide/how-to.md", r"dtfctl expand .*", PLAN),
     (r"dtfctl/guide/how-to.md", r"python -m dtf.check trainer.py", BRINGING),
+    (r"dtfctl/guide/how-to.md", r"dtfctl (drain|balance).*", HOSTS),
     (r"dtfctl/guide/how-to.md", r"dtfctl .*", LOCAL),
     (r"dtfctl/page.md", r"dtfctl ui.*", LOCAL),
     (r"runtime/bringing-a-tf1-trainer.md", r".*", BRINGING),

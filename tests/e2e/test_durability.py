@@ -29,6 +29,7 @@ jobs:
 
 
 PS_ON_ONE = "ps: {replicas: 1, hosts: [one]}"
+WORKERS_ON_TWO = "worker: {replicas: 2, hosts: [two]}"
 
 
 @pytest.fixture
@@ -100,3 +101,40 @@ def test_backups_serve_while_primaries_backups_and_the_supervisor_are_killed(clu
     assert found is not None, log
     assert {float(number) for number in re.findall(r"\d+\.\d+", found[1])} == {float(found[2])}, log
     assert all(cluster.task(name)["restarts"] == 0 for name in ("worker:0", "worker:1"))
+
+
+def test_a_drained_host_loses_its_ps_and_a_balanced_cluster_no_update(cluster):
+    hosts = "hosts: {one: {ssh: none}, two: {ssh: none}, three: {ssh: none}}\n"
+    file = FILE.replace("durability: process", f"durability: host\ncluster_spec: elastic\n{hosts}")
+    file = file.replace("ps: 1", "ps: {replicas: 2, hosts: [one, two]}").replace("worker: 2", WORKERS_ON_TWO)
+    cluster.write(file.replace("environment: {", 'environment: {STEPS: "100000", '))
+    cluster.run("up")
+
+    def hosts_of_ps() -> dict[str, str]:
+        return {task["name"]: task["host"] for task in cluster.status()["tasks"] if task["name"].startswith("ps")}
+
+    pids = {name: cluster.task(name)["pid"] for name in ("worker:0", "worker:1")}
+    planned = cluster.run("drain", "one", "--plan", status=20).stdout
+    assert "move      ps:0" in planned and "one is drained" in planned
+    assert "one" in hosts_of_ps().values(), "a plan changes nothing"
+    cluster.run("drain", "one")
+    assert "one" not in hosts_of_ps().values()
+    assert len({hosts_of_ps()["ps:0"], hosts_of_ps()["ps-backup:0"]}) == 2
+    refused = cluster.run("drain", "two", status=2).stderr
+    assert "has no host to go to" in refused and "add a host to the cluster file" in refused
+    assert "no host is called nine" in cluster.run("drain", "nine", status=2).stderr
+    os.kill(cluster.supervisor(), signal.SIGKILL)
+    assert "nothing would change" in cluster.run("up", "--plan").stdout, "the same file moves nothing back"
+    cluster.run("move", "ps-backup:0=one")
+    assert hosts_of_ps()["ps-backup:0"] == "one"
+    balanced = cluster.run("balance", "--plan", status=None)
+    cluster.run("balance")
+    assert balanced.returncode in (0, 20) and "three" in balanced.stdout
+    assert cluster.run("balance", "--plan", status=0).stdout.count("serves") == 3
+    assert {name: cluster.task(name)["pid"] for name in pids} == pids, "no worker was restarted"
+    (cluster.folder / "done").touch()
+    wait_until(lambda: "sums" in cluster.run("logs", "worker:1", status=None).stdout, "the sums", timeout_s=120)
+    log = cluster.run("logs", "worker:1", status=None).stdout
+    found = re.search(r"sums \[(.*)\] at step (\d+)", log)
+    assert found is not None, log
+    assert {float(number) for number in re.findall(r"\d+\.\d+", found[1])} == {float(found[2])}, log

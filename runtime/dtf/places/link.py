@@ -79,6 +79,11 @@ class Link:
         self._own = threading.local()
         self._acknowledgements: Acknowledgements | None = None
 
+    @property
+    def lag(self) -> int:
+        """How many messages the backup has not acknowledged."""
+        return max(0, self._sent - self._acknowledged)
+
     def start(self) -> None:
         """Begins to fill the backup."""
         frames.set_silence(self._socket, self._silence_s)

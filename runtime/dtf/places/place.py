@@ -136,12 +136,14 @@ class PlaceOfTask:
         """What `python -m dtf.places state` prints."""
         resources, found, standby = self.resources, self._link, self._standby
         role = self._role
+        is_paused = role == PRIMARY and resources.is_paused
         backup: dict[str, object] | None = None
         if role == PRIMARY:
             backup = {
                 "place": found.place if found is not None else resources.backup,
                 "state": found.state if found is not None else (link.LOST if resources.mode == PAIR else "none"),
                 "bytes_left": found.bytes_left if found is not None else 0,
+                "lag": found.lag if found is not None else 0,
             }
         return {
             "task": self.task,
@@ -151,14 +153,15 @@ class PlaceOfTask:
             "pid": os.getpid(),
             "role": role,
             "mode": resources.mode if role == PRIMARY else "",
-            "is_paused": role == PRIMARY and resources.is_paused,
+            "is_paused": is_paused,
             "has_right": standby is not None and standby.has_right,
             "is_complete": not resources.is_empty and not resources.is_filling,
             "lineage": resources.lineage,
             "term": resources.term,
             "terms": resources.terms[-_TERMS_SHOWN:],
             "backup": backup,
-            "reason": self._reason,
+            "bytes": resources.bytes_in_blocks,
+            "reason": self._reason or ("the backup is lost" if is_paused else ""),
             "places": [str(each) for each in self._book.all()],
             "may_lead": role == PRIMARY or self._is_former_primary() or (role == EMPTY and resources.place == 0),
             "incarnation": self._incarnation,

@@ -87,6 +87,7 @@ LINES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (CONTROL_REQUESTS, "do", {"do": "down", "why": "asked", "grace_period_s": 1.5}),
     (CONTROL_REQUESTS, "do", {"do": "restart", "tasks": ["worker:0", "ps:1"], "why": "asked", "id": "12ab"}),
     (CONTROL_REQUESTS, "do", {"do": "scale", "job": "worker", "replicas": 3, "apply": True, "id": "a", "hosts": {}}),
+    (CONTROL_REQUESTS, "do", {"do": "move", "tasks": {"ps:0": "b"}, "without": ["a"], "apply": True, "hosts": {}}),
     (CONTROL_REQUESTS, "do", {"do": "watch"}),
     (
         CONTROL_REQUESTS,

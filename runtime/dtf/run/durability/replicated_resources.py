@@ -219,8 +219,9 @@ class ReplicatedResources(DurableResources):
 
     @property
     def bytes_in_blocks(self) -> int:
-        """The bytes of all values in blocks."""
-        return sum(each.block.nbytes for each in list(self._variables.values()) if each.block is not None)
+        """The bytes of all values in blocks; of those that a standby has so far."""
+        blocks = [each.block for each in list(self._variables.values())]
+        return sum(each.nbytes for each in (*blocks, *list(self._raw.values())) if each is not None)
 
     def rows_change(self, block: Block, rows: Array) -> None:
         """See `DurableResources.rows_change`."""
