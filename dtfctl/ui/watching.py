@@ -28,12 +28,16 @@ from dtfctl.wording import reason_of
 
 MEASURE_S = 2.0
 PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 4.0
+"""A look that calls for a longer pause has waited for the supervisor, and not computed."""
 BUSY_PART = 0.2
 EVENTS_KEPT = 300
 WINDOW_S = 12.0
 """CPU and step rates are averages over this time, so that a finding does not come and go."""
 
 ENDED_LOOK_S = 2.0
+BEAT_S = 4.0
+"""Where nothing changes, a document so often has the age of the last look: a supervisor may hang."""
 
 
 @dataclass
@@ -54,7 +58,8 @@ class Watching:
         self._watches: dict[str, _Watch] = {}
 
     async def changes(self, cluster: Cluster) -> AsyncIterator[Document]:
-        """The cluster as it is, then what has changed, for ever: {cluster, tasks, gone, events} or {error}."""
+        """The cluster as it is, then what has changed, for ever: {cluster, tasks, gone, events} or {error}. {lookedS},
+        the age of the last look in seconds, where nothing has changed for a while."""
         watch = self._watches.get(cluster.name)
         if watch is None:
             watch = self._watches[cluster.name] = _Watch(cluster)
@@ -82,6 +87,8 @@ class _Watch:
         self._known = _Known()
         self._changed = asyncio.Event()
         self._last_event = 0
+        self._looked_at = time.monotonic()
+        self._is_over = False
         self._pacing = Pacing()
         self.watchers = 0
         self._loops = [asyncio.ensure_future(self._run()), asyncio.ensure_future(self._ask())]
@@ -96,7 +103,10 @@ class _Watch:
         while True:
             known = self._known
             if known.version == version:
-                await self._changed.wait()
+                try:
+                    await asyncio.wait_for(self._changed.wait(), BEAT_S)
+                except asyncio.TimeoutError:
+                    yield {"lookedS": 0.0 if self._is_over else round(time.monotonic() - self._looked_at, 1)}
                 continue
             version = known.version
             if known.error:
@@ -122,14 +132,15 @@ class _Watch:
             try:
                 paces = self._pacing.paces
                 snapshot = await asyncio.to_thread(self._looker.look, self._last_event, is_measured, paces)
-                is_over = snapshot.is_over
+                self._is_over = is_over = snapshot.is_over
+                self._looked_at = time.monotonic()
                 if is_measured:
                     measured_at = begun
                 self._take(snapshot)
             except (DtfctlError, OSError) as error:
                 self._fail(str(error) if isinstance(error, DtfctlError) else reason_of(error))
             took_s = time.monotonic() - begun
-            await asyncio.sleep(max(PAUSE_MIN_S, took_s * (1 / BUSY_PART - 1)))
+            await asyncio.sleep(min(PAUSE_MAX_S, max(PAUSE_MIN_S, took_s * (1 / BUSY_PART - 1))))
             if is_over:
                 while _signature(self._cluster) == signature:
                     await asyncio.sleep(ENDED_LOOK_S)

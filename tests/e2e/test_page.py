@@ -401,6 +401,26 @@ def test_the_served_page_refuses_strangers_and_prints_the_way_over_ssh(tmp_path)
         assert "@10.2.2.2" in page.err()
 
 
+@needs_chromium
+def test_a_page_without_its_server_says_so_and_names_the_new_address_of_another_one(tmp_path, browser):
+    state = tmp_path / "state"
+    made_up(state, "trial")
+    said = "document.querySelector('#wrong li[data-kind=no-answer]')?.textContent.includes(arguments[0])"
+    with PageProcess(state) as page:
+        port = page.address.partition("?")[0].rstrip("/").rpartition(":")[2]
+        go(browser, page.address, "trial", "overview")
+        browser.wait_for("document.querySelector('.tile')", "the tiles")
+        page.process.kill()
+        page.process.wait()
+        browser.wait_for(said, "the page to say that nobody answers", "dtfctl ui does not answer")
+    with PageProcess(state, "--port", port) as another:
+        browser.wait_for(said, "the page to say that the token has changed", "This address has expired")
+        go(browser, another.address, "trial", "overview")
+        browser.wait_for("document.querySelector('.tile')", "the tiles again")
+        assert browser.count("#wrong li[data-kind=no-answer]") == 0
+    browser.complaints()
+
+
 def test_a_page_at_a_unix_socket_is_only_there(tmp_path):
     import http.client
     import socket

@@ -1,14 +1,21 @@
-"""The page for everybody: contrasts, names for screen readers, the keyboard alone, less motion, hostile text."""
+"""The page for everybody: contrasts, names for screen readers, the keyboard alone, less motion, hostile text and event
+files."""
 
 from __future__ import annotations
 
+import math
+import os
+import struct
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from dtfctl.values.task import Exit, TaskStatus
+from dtfctl.wire.protobuf import varint
+from tests.dtfctl.test_progress import field, text
 from tests.e2e import page_pictures
 from tests.e2e.chromium import IS_THERE, WHY_NONE, Browser
 from tests.e2e.page import PageProcess, event, made_up
@@ -151,6 +158,94 @@ def test_less_motion_is_none_where_it_is_asked_for(world, browser):
     )
     browser.devtools("Emulation.setEmulatedMedia", features=[])
     assert moving == 0
+
+
+def png(width: int, height: int, data: bytes) -> bytes:
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+
+
+def summary(step: int, at: float, tag: bytes, value: bytes) -> bytes:
+    payload = field(1, 1, struct.pack("<d", at)) + field(2, 0, varint(step)) + text(5, text(1, text(1, tag) + value))
+    return struct.pack("<QI", len(payload), 0) + payload + struct.pack("<I", 0)
+
+
+def histogram(low: float, high: float, limits: Sequence[float], counts: Sequence[float]) -> bytes:
+    edges = field(1, 1, struct.pack("<d", low)) + field(2, 1, struct.pack("<d", high))
+    lists = (text(number, struct.pack(f"<{len(all_)}d", *all_)) for number, all_ in ((6, limits), (7, counts)))
+    return text(5, edges + b"".join(lists))
+
+
+def hostile_events() -> Iterator[bytes]:
+    """What a program may write into its event files to harm those who look at it."""
+    whole = png(4, 4, bytes(20))
+    pictures = {
+        b"whole": whole,
+        b"cut": png(400, 400, bytes(160_400))[:60],
+        b"bomb": png(60_000, 60_000, bytes(6_000_100)),
+        b"negative": png(0xFFFFFFFF, 0xFFFFFFFF, b""),
+        b"svg": b"<svg xmlns='http://www.w3.org/2000/svg' onload='window.hacked=1'><script>hacked=1</script></svg>",
+        b"</figcaption><img src=x onerror=window.hacked=1>": whole,
+        b"__proto__": whole,
+    }
+    for tag, data in pictures.items():
+        yield summary(1, 1e9, tag, text(4, text(4, data)))
+    nan, inf = math.nan, math.inf
+    for number, each in enumerate((
+        histogram(nan, nan, [nan, nan], [nan, 1]), histogram(-inf, inf, [-1e308, 0, 1e308, inf], [1, 2, 3, 4]),
+        histogram(5, -5, [3, 2, 1], [1, 2, -3]), histogram(0, 1, [], [1] * 3), histogram(0, 1, [1] * 3, []),
+        histogram(-1.7e308, 1.7e308, [-1e308, 1e308], [1e308, 1e308]), histogram(1, 1 + 2**-52, [1, 2], [1, 2]),
+    )):  # fmt: skip
+        yield summary(1, 1e9, b"h/%d" % number, each)
+    for at in (nan, inf, -inf, -5.0, 1e300, 2e10):
+        yield summary(3, at, b"times", field(2, 5, struct.pack("<f", 1.0)))
+    for step, value in enumerate((nan, inf, -inf, 3.4e38, -3.4e38, 1e-45, 0.0, -0.0)):
+        yield summary(step, 1e9 + step, b"values", field(2, 5, struct.pack("<f", value)))
+    for step in (2**63 - 2048, 2**63 - 1, 2**64 - 1):
+        yield summary(step, 1e9, b"steps", field(2, 5, struct.pack("<f", 1.0)))
+    for tag in (b"constructor", b"", b"\xff\x00<b>x</b>", *(b"flood/%d" % number for number in range(2_500))):
+        yield summary(5, 1e9, tag, field(2, 5, struct.pack("<f", 1.0)))
+
+
+def test_hostile_event_files_leave_the_page_whole(tmp_path, browser):
+    state = tmp_path / "state"
+    _, plan = made_up(state, "hostile")
+    folder = Path(plan.checkpoint_folder)
+    events = b"".join(hostile_events())
+    (folder / "events.out.tfevents.1.h").write_bytes(events)
+    os.mkdir(os.fsencode(folder) + b"/\xff<b>")
+    (folder / "events.out.tfevents.zero").symlink_to("/dev/zero")
+    os.mkfifo(folder / "events.out.tfevents.fifo")
+    shape = text(1, b"shape") + text(2, text(7, text(2, field(1, 0, varint(2**61))) * 3_000))
+    variable = text(1, b"<b>v</b>" * 99) + text(2, b"VariableV2") + text(4, b"/job:ps/task:0") + text(5, shape)
+    (folder / "model.ckpt-1.meta").write_bytes(text(2, text(1, variable)))
+    browser.open("about:blank")
+    browser.complaints()
+    seen = "[...document.querySelectorAll('figure.image')].find((each) => each.textContent.includes(arguments[0]))"
+    with PageProcess(state) as page:
+        go(browser, page.address, "hostile", "training")
+        browser.wait_for("document.querySelectorAll('figure.chart canvas').length > 2", "the first curves")
+        for section, what in ((1, ".charts canvas"), (2, "img")):
+            browser.run("document.querySelectorAll('#view section')[arguments[0]].scrollIntoView()", section)
+            drawn = "document.querySelectorAll('#view section')[arguments[0]].querySelector(arguments[1])"
+            browser.wait_for(drawn, what, section, what)
+        browser.wait_for(f"{seen}?.querySelector('img').naturalWidth === 4", "the whole picture", "whole")
+        assert [browser.run(f"return Boolean({seen})", tag) for tag in ("bomb", "negative", "svg")] == [False] * 3
+        for words in ("steps", "values", "times"):
+            browser.run(
+                "const input = document.querySelector('#view input[type=search]'); input.value = arguments[0];"
+                "input.dispatchEvent(new Event('input')); document.querySelector('#view section').scrollIntoView()",
+                words,
+            )
+            browser.wait_for("document.querySelector('figure.chart:not([hidden]) canvas')", words)
+        go(browser, page.address, "hostile", "parameters")
+        browser.wait_for("document.querySelector('.verdict')", "the parameters")
+        assert browser.run("return window.hacked === undefined")
+        assert browser.count("#main img[src='x'], #main script, #main b") == 0
+        assert browser.complaints() == []
 
 
 HOSTILE = (

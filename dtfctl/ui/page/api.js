@@ -18,7 +18,7 @@ async function answered(response) {
   if (response.ok) return response;
   let words = `${response.status} ${response.statusText}`;
   try { words = (await response.json()).error || words; } catch { /* no JSON: the status says enough */ }
-  throw new Error(words);
+  throw Object.assign(new Error(words), { status: response.status });
 }
 
 export async function get(path, query, signal) {

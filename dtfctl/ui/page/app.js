@@ -1,7 +1,7 @@
 // The frame: which cluster and which view are shown (the address after # says so), and the stream of its snapshot.
 
 import { act, get, stream } from "./api.js";
-import { el, framed, mark, replace, spelled, toast, write } from "./dom.js";
+import { delayed, el, framed, mark, replace, spelled, toast, write } from "./dom.js";
 import * as format from "./format.js";
 import { confirmAction } from "./actions.js";
 import * as overview from "./overview.js";
@@ -17,6 +17,8 @@ const TITLES = {
 };
 const LIST_MS = 3000;
 const RETRY_MS = 1500;
+const SILENT_MS = 12000; // the server says something every four seconds
+const OLD_S = 10;
 
 const $ = (id) => document.getElementById(id);
 
@@ -88,7 +90,7 @@ async function poll() {
     if (isFirst) route();
     else if (!place().name && context.clusters.length) route();
   } catch (error) {
-    connection(`no answer: ${error.message}`);
+    if (!context.cluster) connection(noAnswer(error));
   }
   setTimeout(poll, LIST_MS);
 }
@@ -138,14 +140,23 @@ async function watch(name) {
   head();
   let isConnected = false;
   while (!abort.signal.aborted) {
+    const once = new AbortController();
+    const giveUp = () => once.abort();
+    abort.signal.addEventListener("abort", giveUp);
+    const silent = delayed(giveUp, SILENT_MS);
     try {
-      await stream("watch", { cluster: name }, abort.signal, (change) => {
-        if (!isConnected) { context.tasks.clear(); context.events.length = 0; isConnected = true; connection(""); }
+      silent();
+      await stream("watch", { cluster: name }, once.signal, (change) => {
+        silent();
+        if (!isConnected && change.cluster) { context.tasks.clear(); context.events.length = 0; isConnected = true; connection(""); }
         take(change);
       });
     } catch (error) {
       if (abort.signal.aborted) return;
-      connection(`${error.message}; asking again`);
+      connection(once.signal.aborted ? `dtfctl ui has not answered for ${SILENT_MS / 1000} s; the page asks again` : noAnswer(error));
+    } finally {
+      abort.signal.removeEventListener("abort", giveUp);
+      silent.cancel();
     }
     isConnected = false;
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -158,7 +169,10 @@ function take(change) {
     context.skewS = change.now - Date.now() / 1000;
   }
   if (change.error) { connection(change.error); return; }
+  if (change.lookedS > OLD_S) connection(`The supervisor of this cluster has not answered for ${format.age(change.lookedS)}`);
+  else if (change.lookedS !== undefined) connection("");
   if (!change.cluster) return;
+  takenAt = Date.now() / 1000;
   connection("");
   context.cluster = change.cluster;
   for (const task of change.tasks) context.tasks.set(task.name, task);
@@ -182,8 +196,19 @@ const draw = framed(() => {
   document.documentElement.dataset.updates = String(Number(document.documentElement.dataset.updates || 0) + 1);
 });
 
+let trouble = ""; // why the page shows what was, and not what is
+let takenAt = 0;
+
 function connection(words) {
-  write($("connection"), words);
+  if (words === trouble) return;
+  trouble = words;
+  if (context.cluster) wrong(context.cluster);
+  write($("connection"), context.cluster ? "" : words);
+}
+
+function noAnswer(error) {
+  if (error.status === 403) return "This address has expired: dtfctl ui was started anew. Open the address that it has printed";
+  return error.status ? error.message : "dtfctl ui does not answer: it has ended, or cannot be reached; the page asks again";
 }
 
 function head() {
@@ -202,16 +227,18 @@ function head() {
 
 function wrong(cluster) {
   const grade = cluster.findings.length ? cluster.findings[0].grade : cluster.ready === context.tasks.size ? "fine" : "none";
-  const key = JSON.stringify([grade, cluster.headline, cluster.findings]);
+  const key = JSON.stringify([grade, cluster.headline, cluster.findings, trouble]);
   const place = $("wrong");
   if (place.dataset.key === key) return;
   place.dataset.key = key;
-  mark(place, "grade", cluster.isOver && !cluster.findings.length ? "none" : grade);
+  mark(place, "grade", trouble ? "error" : cluster.isOver && !cluster.findings.length ? "none" : grade);
   const lines = cluster.findings.map((finding) => el("li", { data: { kind: finding.kind, grade: finding.grade } },
     el("span.words", {}, finding.words), finding.advice ? el("span.advice", {}, "→ ", ...withCommands(finding.advice)) : null,
     finding.task ? el("button.link", { type: "button", onclick: () => go("logs", { task: finding.task }) },
       `logs of ${finding.task}`) : null));
-  replace(place, el("span.sign", { "aria-hidden": "true" }, cluster.findings.length ? "!" : grade === "fine" || cluster.isOver ? "✓" : "…"),
+  if (trouble) lines.unshift(el("li", { data: { kind: "no-answer", grade: "error" } }, el("span.words", {}, trouble),
+    el("span.advice", {}, `→ the page shows what was at ${format.clock(takenAt)}`)));
+  replace(place, el("span.sign", { "aria-hidden": "true" }, trouble || cluster.findings.length ? "!" : grade === "fine" || cluster.isOver ? "✓" : "…"),
     lines.length ? el("ul", {}, ...lines) : el("span.words", {}, cluster.headline));
 }
 

@@ -57,7 +57,9 @@ export function framed(f) {
 
 export function delayed(f, ms) {
   let timer = 0;
-  return (...values) => { clearTimeout(timer); timer = setTimeout(() => f(...values), ms); };
+  const call = (...values) => { clearTimeout(timer); timer = setTimeout(() => f(...values), ms); };
+  call.cancel = () => clearTimeout(timer);
+  return call;
 }
 
 export function toast(text, isBad = false) {
