@@ -1,5 +1,8 @@
 """The address at which a supervisor gives its figures: HTTP, one path, nothing but GET.
 
+An address of this machine only answers no request for another name: a page in the user's browser, whose name resolves
+to 127.0.0.1, gets nothing.
+
 Owns the listening socket and its readers, each bounded in time, size and number. What is given is made anew for each
 reader, but not more often than each `FRESH_S`. Lives in the daemon's event loop.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 
@@ -105,10 +109,17 @@ class MetricsEndpoint:
         method, target = words[0], words[1].partition("?")[0]
         if method not in ("GET", "HEAD"):
             _write(writer, "405 Method Not Allowed", b"GET only\n", "Allow: GET, HEAD\r\n")
+        elif not self._is_meant(_header(lines, "host")):
+            _write(writer, "403 Forbidden", f"the Host is not this machine: use http://{self.address}{PATH}\n".encode())
         elif target != PATH:
             _write(writer, "404 Not Found", f"the figures are at {PATH}\n".encode())
         else:
             await self._give(writer, _header(lines, "accept"), is_head=method == "HEAD")
+
+    def _is_meant(self, host: str) -> bool:
+        """Whether the Host of a request fits to the address. Programs that send none are no browsers."""
+        own = self.address.rpartition(":")[0]
+        return not host or not _is_loopback(own) or _is_number_or_localhost(host)
 
     async def _give(self, writer: asyncio.StreamWriter, accept: str, is_head: bool) -> None:
         try:
@@ -130,6 +141,23 @@ class MetricsEndpoint:
             return self._found[1]
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_number_or_localhost(host: str) -> bool:
+    """Of a Host header. No name server has a say in either."""
+    name = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name.lower() == "localhost"
+    return True
+
+
 def _header(lines: list[str], name: str) -> str:
     for line in lines:
         key, _, value = line.partition(":")
@@ -142,6 +170,7 @@ def _write(
     writer: asyncio.StreamWriter, status: str, body: bytes, more: str = "", content_type: str = "text/plain"
 ) -> None:
     length = "" if "Content-Length" in more else f"Content-Length: {len(body)}\r\n"
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{length}{more}Connection: close\r\n\r\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{length}{more}"
+    head += "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
     with contextlib.suppress(ConnectionError):
         writer.write(head.encode("latin-1") + body)

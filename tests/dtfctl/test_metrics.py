@@ -161,7 +161,11 @@ async def said(port, request):
 @pytest.mark.parametrize(
     "request_text, status, content",
     [
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", b"dtf_global_step"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464\r\n\r\n", b"200 OK", b"dtf_global_step"),
+        (b"GET /metrics HTTP/1.1\r\nHost: LOCALHOST:1\r\n\r\n", b"200 OK", b"dtf_global_step"),
+        (b"GET /metrics HTTP/1.1\r\nHost: [::1]:9464\r\n\r\n", b"200 OK", b"dtf_global_step"),
+        (b"GET /metrics HTTP/1.1\r\nHost: rebound.example:9464\r\n\r\n", b"403 Forbidden", b"http://127.0.0.1:"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1.example\r\n\r\n", b"403 Forbidden", b"Host"),
         (b"GET /metrics?x=1 HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n", b"200 OK", b"# EOF"),
         (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK", b""),
         (b"GET /secrets HTTP/1.1\r\n\r\n", b"404 Not Found", b"/metrics"),
