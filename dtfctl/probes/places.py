@@ -27,6 +27,7 @@ ATTEMPT_PAUSE_S = 0.02
 ATTEMPTS = 150
 """So often it is looked whether a primary waits, after the end of the other place."""
 LINE_BYTES_MAX = 1 << 16
+BYTES_SHOWN_MIN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,16 @@ class PlaceState:
         return (self.role == "primary" and not self.is_paused) or (self.role == "backup" and self.has_right)
 
     def __str__(self) -> str:
-        """For tables and events, without what changes all the time."""
+        """For tables and events, without what changes all the time: the size of a backup counts when it is filled."""
+        size = f", {self.bytes / 1e6:,.0f} MB" if self.bytes >= BYTES_SHOWN_MIN else ""
         if self.role == "primary":
             with_backup = {"in sync": "backup in sync", "filling": "a backup is filled"}.get(self.backup, "no backup")
             paused = f", paused: {self.reason}" if self.is_paused else ""
-            return f"primary, term {self.term}, {with_backup}{paused}"
+            return f"primary{size}, term {self.term}, {with_backup}{paused}"
         if self.role == "backup":
-            return f"backup, term {self.term}, {'in sync' if self.has_right else 'being filled'}"
+            if self.has_right:
+                return f"backup{size}, term {self.term}, in sync"
+            return f"backup, term {self.term}, being filled"
         return f"{self.role}: {self.reason}" if self.reason else self.role
 
 

@@ -113,6 +113,14 @@ def test_a_place_is_ready_when_it_serves_or_may_begin_to_and_alive_while_it_answ
     assert asyncio.run(run()) == (ready, "")
 
 
+def test_the_words_of_a_place_name_its_megabytes_once_they_do_not_change_all_the_time():
+    filled = {"bytes": 1_024_000_000, "term": 4, "mode": "pair"}
+    assert str(places.PlaceState("primary", backup="in sync", **filled)) == "primary, 1,024 MB, term 4, backup in sync"
+    assert str(places.PlaceState("backup", has_right=True, **filled)) == "backup, 1,024 MB, term 4, in sync"
+    assert str(places.PlaceState("backup", **filled)) == "backup, term 4, being filled"
+    assert str(places.PlaceState("primary", bytes=999_999, term=1)) == "primary, term 1, no backup"
+
+
 LINES = [b"no json\n", b"[]\n", b'{"ok": true}\n', b'{"ok": true, "state": 3}\n', b"x" * 70000]
 
 
