@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,7 +16,7 @@ from dtf.wire import errors
 from tests.durability.forked import Forked
 from tests.ports import free_ports
 
-__all__ = ["PLACES", "Places", "Servers"]
+__all__ = ["PLACES", "Places", "ServedPlaces", "Servers"]
 
 PLACES = 2
 
@@ -164,6 +167,14 @@ class Places(Servers):
         """Kills the process of a place with SIGKILL."""
         self._killed((task, place))
 
+    def wait_for_primary(self, task: int, place: int) -> None:
+        """Waits until this place serves; the other one may not answer."""
+        self._wait(lambda: self._serves(task, place) or None, task)
+
+    def _serves(self, task: int, place: int) -> bool:
+        state = self.state(task, place)
+        return state.get("role") == "primary" and not state["is_paused"]
+
     def ask(self, task: int, place: int, **question: object) -> dict[str, Any]:
         """The answer of a place; {} when it does not answer."""
         try:
@@ -183,11 +194,7 @@ class Places(Servers):
         """Which place serves, once one does."""
         return self._wait(
             lambda: next(
-                (
-                    place
-                    for place in range(PLACES)
-                    if (state := self.state(task, place)).get("role") == "primary" and not state["is_paused"]
-                ),
+                (place for place in range(PLACES) if self._serves(task, place)),
                 None,
             ),
             task,
@@ -222,3 +229,45 @@ class Places(Servers):
         if victim == primary or turn == 3:
             self.primary(task)
         self.start_place(task, victim)
+
+
+class ServedPlaces(Places):
+    """As `Places`, with processes that may start anew by themselves: those of `python -m dtf.serve`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._served: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start_place(self, task: int, place: int) -> None:
+        """See `Places.start_place`."""
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("DTF_DUR")},
+            "DTF_DURABILITY": "host",
+            "DTF_DURABILITY_DIR": str(self._folder / f"ps-{task}-{place}"),
+            "DTF_DURABILITY_PLACES": self.text,
+            "DTF_DURABILITY_PLACE": str(place),
+            "DTF_DURABILITY_SILENCE": "0.5",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        spec = ",".join(f"{job}|{';'.join(addresses)}" for job, addresses in self.cluster.items())
+        command = [sys.executable, "-m", "dtf.serve", "--cluster_spec", spec, "--job_name", "ps"]
+        self._served[place] = subprocess.Popen([*command, "--task_id", str(task)], env=environment)
+
+    def kill_place(self, task: int, place: int) -> None:
+        """See `Places.kill_place`."""
+        self._served[place].kill()
+        self._served.pop(place).wait()
+        self.kills += 1
+
+    def signal_place(self, place: int, number: int) -> None:
+        """Sends a signal to the process of a place."""
+        self._served[place].send_signal(number)
+
+    def has_ended(self, place: int) -> bool:
+        """Whether the process of a place has ended."""
+        return self._served[place].poll() is not None
+
+    def __exit__(self, *error: object) -> None:
+        for place in list(self._served):
+            self.kill_place(0, place)
+        super().__exit__(*error)

@@ -185,6 +185,28 @@ def test_a_paused_primary_refuses_answers_until_it_is_ordered_to_go_on_alone(wor
     assert world.state(0)["term"] == term + 1
 
 
+def test_a_backup_with_full_memory_gives_its_right_back_and_its_primary_goes_on_alone(world, monkeypatch):
+    resources = world.running[0].resources
+    full = errors.ResourceExhaustedError.of("no room")
+    backup = world.running[1]
+
+    def take(*_):
+        raise full
+
+    monkeypatch.setattr(backup.resources, "take", take)
+    variable(resources, "small", [1, 2])
+    wait_until(lambda: world.state(0)["mode"] == "alone", "the primary to go on alone")
+    assert confirmed(resources) is None
+    assert not world.state(1)["has_right"]
+    assert "cannot take its records" in world.state(0)["reason"]
+    world.end(1)
+    world.start(1)
+    wait_until(lambda: world.state(1)["has_right"], "the backup that was started again")
+    world.end(0)
+    wait_until(lambda: world.state(1)["role"] == "primary", "the backup to serve")
+    np.testing.assert_array_equal(variable(world.running[1].resources, "small").read(), [1, 2])
+
+
 def test_an_order_to_go_on_alone_is_refused_when_the_dead_place_had_a_later_term(world):
     assert world.order(1, "promote")["ok"]
     world.end(1)

@@ -48,12 +48,14 @@ class Link:
         resources: ReplicatedResources,
         silence_s: float,
         on_lost: Callable[[Link, str], None],
+        on_given_back: Callable[[Link], None],
         notice_s: float = 0.0,
     ) -> None:
         """A link over a connection after the greeting; see `start`.
 
         Args:
           on_lost: called once, from any thread, with the reason.
+          on_given_back: called when the backup can follow no longer, and has given its right back by itself.
           notice_s: the backup gets its right not earlier than this after the start.
         """
         self.place = place
@@ -63,6 +65,7 @@ class Link:
         self._resources = resources
         self._silence_s = silence_s
         self._told_lost = on_lost
+        self._told_given_back = on_given_back
         self._right_at = time.monotonic() + notice_s
         self._can_send_inline = not hasattr(sock, "pending")  # TLS is sealed by one thread
         self._lock = threading.Lock()
@@ -76,6 +79,7 @@ class Link:
         self._waiting: collections.deque[tuple[int, Callable[[], None], Callable[[], None]]] = collections.deque()
         self._next_kind = frames.BASE
         self._revoked = threading.Event()
+        self._is_revoking = False
         self._own = threading.local()
         self._acknowledgements: Acknowledgements | None = None
 
@@ -127,6 +131,7 @@ class Link:
     def revoke(self, timeout_s: float) -> bool:
         """Takes the right back. Whether the backup has answered that it holds none."""
         with self._lock:
+            self._is_revoking = True
             self._sent += 1
             self._enqueue(frames.packed(frames.REVOKE, self._sent))
         return self._revoked.wait(timeout_s)
@@ -247,11 +252,14 @@ class Link:
             self._revoked.set()
         ready = []
         with self._lock:
+            is_given_back = is_revoked and not self._is_revoking
             self._acknowledged = max(self._acknowledged, number)
             while self._waiting and self._waiting[0][0] <= number:
                 ready.append(self._waiting.popleft()[1])
         for done in ready:
             _call(done)
+        if is_given_back:  # which changes the role of this process: that is not for a thread that reads connections
+            threading.Thread(target=self._told_given_back, args=(self,), name="dtf-backup-ends", daemon=True).start()
 
     def _read(self, sending: threading.Thread) -> None:
         """Takes acknowledgements until the connection is over; then nobody uses the socket any more."""

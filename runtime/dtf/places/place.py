@@ -355,7 +355,9 @@ class PlaceOfTask:
             else:
                 self._go_on_alone(f"place {place} is here, and is filled")
             notice_s = self._notice_s if is_new else 0.0
-            made = self._link = Link(sock, place, self.resources, self._silence_s, self._link_lost, notice_s)
+            made = self._link = Link(
+                sock, place, self.resources, self._silence_s, self._link_lost, self._given_back, notice_s
+            )
             return {"ok": True, "state": self.state()}, made
 
     def _why_not(self, place: int, kept: KeptState, turn: tuple[object, object]) -> str:
@@ -389,6 +391,18 @@ class PlaceOfTask:
             _logger.warning("%s is paused: %s", self.task, self._reason)
         else:
             _logger.warning("%s: %s", self.task, self._reason)
+
+    def _given_back(self, link: Link) -> None:
+        """The backup has given its right back by itself, as with full memory: nobody else may begin a term."""
+        words = f"the backup, place {link.place}, cannot take its records, and has given its right back"
+        with self._lock:
+            is_mine = self._link is link and self._role == PRIMARY and not self._closed.is_set()
+            if is_mine:
+                self._link = None
+                if self.resources.mode == PAIR:
+                    self._go_on_alone(words)
+                self._reason = words
+        link.close(words)
 
     # -- the search for a primary
 

@@ -5,6 +5,7 @@ Owns how frames get into the folder, and when the right is held. What is done wi
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from dtf.places import frames
@@ -34,7 +35,8 @@ class Standby:
         """Follows until the connection is over; the reason.
 
         Raises:
-          OpError: the folder cannot be written, or the primary has sent nonsense. The right is gone.
+          OpError: the folder cannot be written, or the primary has sent nonsense. The right is gone, and the primary
+            knows it.
         """
         try:
             while True:
@@ -50,11 +52,17 @@ class Standby:
         except OSError as error:
             return f"the connection was lost: {error.strerror or error}"
         except errors.OpError:
-            self.has_right = False
+            self._give_back()
             raise
         except Exception as error:  # a record of another version, or of another program
-            self.has_right = False
+            self._give_back()
             raise errors.DataLossError.of(f"The primary has sent a record that cannot be read: {error!r}") from error
+
+    def _give_back(self) -> None:
+        """This process follows no longer: its primary need not wait for it."""
+        self.has_right = False
+        with suppress(OSError):
+            self._socket.sendall(frames.ACKNOWLEDGEMENT.pack(frames.REVOKED))
 
     def close(self) -> None:
         """Ends the connection."""
