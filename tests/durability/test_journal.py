@@ -115,6 +115,32 @@ def test_a_task_that_is_killed_at_any_line_must_have_all_of_a_transaction_or_not
     assert len(seen) > 50
 
 
+def test_a_record_that_is_torn_at_any_byte_counts_as_a_whole_or_not_at_all(tmp_path):
+    """As a host leaves it that has not written all of the memory to a disk."""
+    folder = tmp_path / "state"
+    resources = filled(folder)
+    for number in (1, 2):
+        update(resources, number)
+    begin, file = resources.journal._at, f"records.{resources.journal._records_number}"
+    update(resources, 3)
+    end = resources.journal._at
+    assert file == f"records.{resources.journal._records_number}"
+    copy = tmp_path / "copy"
+    whole = 0
+    for cut in [*range(begin, begin + 32, 3), *range(begin + 32, end, 29), end]:
+        shutil.copytree(folder, copy)
+        with open(copy / file, "r+b") as torn:
+            torn.seek(cut)
+            torn.write(bytes(end - cut))
+        values, is_named = found(copy)
+        assert is_named
+        assert values in ({2.0}, {3.0}), f"{values} of a record that is torn at byte {cut - begin}"
+        whole += values == {3.0}
+        shutil.rmtree(copy)
+    assert whole >= 1
+    resources.close()
+
+
 def test_a_task_that_is_killed_while_its_records_are_compacted_must_lose_nothing(tmp_path):
     resources = filled(tmp_path / "state")
     update(resources, 1)
