@@ -181,6 +181,12 @@ def register_session_run_conversion_functions(
     )
 
 
+def conversion_parts(fetch: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """What to fetch for one fetch that is no structure, and the function from the values to its result."""
+    conversion = _conversion_of(fetch)
+    return ([fetch], lambda values: values[0]) if conversion is None else conversion.fetch(fetch)
+
+
 def feed_keys_for_partial_run(key: Any) -> list[Any]:
     """The keys for the parts of `key`, without values."""
     conversion = _conversion_of(key)

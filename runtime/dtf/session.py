@@ -16,6 +16,7 @@ import re
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,6 +31,7 @@ from dtf.build.default_graph import get_default_graph
 from dtf.build.graph import Graph, default_session_stack
 from dtf.build.tensor import Operation, Tensor
 from dtf.build.variables import Variable
+from dtf.cost_model import CostModel
 from dtf.fetches import (
     FeedSlot,
     FetchPlan,
@@ -117,6 +119,7 @@ class BaseSession:
         self._sent_nodes = 0
         self._graph_version = 0
         self._plans: dict[Any, _Plan] = {}
+        self._cost_model = CostModel(self._config.graph_options)
         self._slots: dict[Tensor, FeedSlot] = {}
         self.handle_steps: dict[Any, Any] = {}
         """Nodes that `session_handles` adds to the graph, once for each dtype and device."""
@@ -133,7 +136,7 @@ class BaseSession:
     @property
     def graph_def(self) -> Any:
         """The graph as a GraphDef."""
-        return self._graph.as_graph_def()
+        return self._graph.as_graph_def(add_shapes=self._config.graph_options.infer_shapes)
 
     @property
     def sess_str(self) -> bytes:
@@ -214,6 +217,7 @@ class BaseSession:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         plan = plan_fetches(self._graph, fetches)
+        self._extend_graph()
         if plan.operations:
             raise RuntimeError("A partial run's fetches must be tensors; operations run when it is complete.")
         feeds = {
@@ -356,6 +360,9 @@ class BaseSession:
             if options is None and run_metadata is not None:
                 options = config_pb2.RunOptions()
             started = time.perf_counter()
+            asked, is_measured = options, self._cost_model.is_due((*plan.fetch_names, *plan.target_names))
+            if is_measured and run_metadata is not None:
+                options = self._cost_model.measured(options)
             try:
                 if step_traces.wish is None or options is not None:
                     values, metadata = self._master.run_step(
@@ -371,6 +378,8 @@ class BaseSession:
                 measures.runs.add(time.perf_counter() - started)
                 notes.runs += 1
             if run_metadata is not None and metadata is not None:
+                if is_measured:
+                    self._cost_model.add_costs(metadata, asked)
                 run_metadata.CopyFrom(metadata)
             results = [_fetched(value) for value in values]
             for index, dtype in plan.kept:
@@ -476,8 +485,12 @@ class InteractiveSession(BaseSession):
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/InteractiveSession
     """
 
+    _count_lock = threading.Lock()
+    _active_session_count = 0  # guarded by _count_lock
+
     def __init__(self, target: str | bytes = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
+        self._count(1)
         self._contexts: list[AbstractContextManager[Any]] = []
         explicit = [graph.as_default()] if graph is not None else []
         for context in (*explicit, self.as_default()):
@@ -486,10 +499,24 @@ class InteractiveSession(BaseSession):
 
     def close(self) -> None:
         """As `Session.close`; the default session is again what it was."""
+        if not self._closed:
+            self._count(-1)
         super().close()
         while self._contexts:
             with contextlib.suppress(AssertionError):  # a newer one has been opened since, and remains
                 self._contexts.pop().__exit__(None, None, None)
+
+    @staticmethod
+    def _count(change: int) -> None:
+        with InteractiveSession._count_lock:
+            is_second = change > 0 and InteractiveSession._active_session_count > 0
+            InteractiveSession._active_session_count = max(InteractiveSession._active_session_count + change, 0)
+        if is_second:
+            warnings.warn(
+                "An interactive session is already active. This can cause out-of-memory errors in some cases. You must "
+                "explicitly call `InteractiveSession.close()` to release resources held by the other session(s).",
+                stacklevel=3,
+            )
 
 
 class _ClientErrors:

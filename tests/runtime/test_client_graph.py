@@ -55,7 +55,7 @@ def test_a_graph_grows_by_versions():
         ([placeholder("x"), add("y", "x", "x", "^nowhere")], "Unknown input node"),
         ([placeholder("x"), add("y", "x", "x:1")], "does not have"),
         ([placeholder("x"), add("y", "^x", "x", "x")], "comes after a control input"),
-        ([placeholder("x", INT), add("y", "x", "x")], "int32, which does not match the expected float32"),
+        ([placeholder("x", INT), add("y", "x", "x")], "was passed int32 from x:0 incompatible with expected float"),
         ([placeholder("b", types_pb2.DT_BOOL), add("y", "b", "b", dtype=types_pb2.DT_BOOL)], "not in the list"),
         ([placeholder("x"), add("a", "b", "x"), add("b", "a", "x")], "cycle"),
         ([placeholder("x"), add("a", "a", "x")], "cycle"),

@@ -168,7 +168,7 @@ def test_a_call_that_does_not_fit_its_function_is_refused():
 def test_a_body_whose_edges_do_not_fit_is_refused():
     graph = calling(function())
     graph.library.function[0].node_def[0].attr["T"].type = 3
-    with pytest.raises(errors.InvalidArgumentError, match="does not match the expected int32"):
+    with pytest.raises(errors.InvalidArgumentError, match="incompatible with expected int32"):
         run_graph_def(graph, ["a:0"])
 
 

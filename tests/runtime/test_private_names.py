@@ -60,9 +60,12 @@ def test_an_input_is_exchanged_for_one_that_fits():
     x, y, text = tf.constant(1), tf.constant(2), tf.constant("text")
     total = x + x
     total.op._update_input(0, y)
-    assert list(total.op.inputs) == [y, x] and y.consumers() == [total.op]
+    assert list(total.op.inputs) == [y, x] and y.consumers() == x.consumers() == [total.op]
+    total.op._update_input(1, text)  # the session checks dtypes
     with pytest.raises(errors.InvalidArgumentError, match="Input 1 of node add was passed string from Const_2:0"):
-        total.op._update_input(1, text)
+        tf.Session().run(total)
+    with pytest.raises(errors.InvalidArgumentError, match=r"incompatible shapes: \[2\] and \[\]"):
+        total.op._update_input(0, tf.constant([1, 2]))
     with pytest.raises(errors.OutOfRangeError, match=r"Input index \[2\] is greater than the number of total inputs"):
         total.op._update_input(2, x)
 
@@ -221,3 +224,61 @@ def test_orthogonal_convolutions_keep_the_norm_of_what_is_periodic(dimensions):
         kind()([3] * dimensions + [3, 2])
     with pytest.raises(ValueError, match="The tensor to initialize must be"):
         kind()([3, 2])
+
+
+def test_an_op_that_newer_graphs_must_not_have_is_refused():
+    with tf.Graph().as_default(), pytest.raises(NotImplementedError, match="has been removed in version 7. Use TopKV2"):
+        tf.raw_ops.TopK(input=[1.0, 2.0], k=1)
+    with tf.Graph().as_default() as graph:
+        graph._producer = 6
+        assert tf.raw_ops.TopK(input=[1.0, 2.0], k=1).values.shape == [1]
+
+
+def test_a_tensor_has_one_consumer_for_each_use():
+    x = tf.constant(1)
+    total = x + x
+    assert x.consumers() == [total.op, total.op]
+    total.op._update_input(0, tf.constant(2))
+    assert x.consumers() == [total.op]
+
+
+def test_inputs_cannot_be_changed():
+    op = (tf.constant(1) + 2).op
+    with pytest.raises(AttributeError, match="no attribute 'append'"):
+        op.inputs.append(None)
+    assert op.inputs == list(op.inputs) and len(op.inputs) == 2
+
+
+def test_an_init_scope_adds_to_the_graph_around_a_function():
+    outer, body = tf.Graph(), tf.Graph()
+    body._building_function = True
+    with outer.as_default(), tf.device("/cpu:1"), body.as_default(), tf.name_scope("inside"):
+        with tf.init_scope():
+            lifted = tf.constant(1.0)
+        own = tf.constant(2.0)
+    assert lifted.graph is outer and lifted.op.name == "inside/Const" and lifted.device == "/device:CPU:1"
+    assert own.graph is body and own.device == ""
+
+
+def test_device_blocks_are_left_in_order():
+    graph = tf.Graph()
+    outer = graph.device("/cpu:0")
+    outer.__enter__()
+    with graph.device("/cpu:1"), pytest.raises(RuntimeError, match="without proper scope nesting"):
+        outer.__exit__(None, None, None)
+
+
+def test_an_operation_is_no_tensor():
+    with pytest.raises(TypeError, match="Can't convert Operation 'nothing' to Tensor"):
+        tf.convert_to_tensor(tf.no_op(name="nothing"))
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"), [("a//", "a//"), ("/", "outer/"), ("b", "outer/b/"), (b"c", "outer/c/"), ("", ""), (None, "")]
+)
+def test_a_name_scope_keeps_its_slashes(name, scope):
+    with tf.Graph().as_default(), tf.name_scope("outer"):
+        if name == "/":
+            scope = "/"
+        with tf.name_scope(name) as given:
+            assert given == scope

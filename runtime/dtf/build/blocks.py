@@ -14,24 +14,27 @@ class Block:
     """A block.
 
     Attributes:
-      obj: the device's name, a function's name with its place, or the name of the operation to colocate with.
+      obj: the device's name, or a function's name with its place; None for a colocation.
       filename: the file of the user's program that opened the block; "" if no frame is the user's.
       lineno: the line.
     """
 
-    obj: str
+    obj: str | None
     filename: str
     lineno: int
 
 
 def block_here(obj: Any) -> Block:
     """A block that the innermost frame outside of this package opens now."""
+    text: str | None
     if callable(obj):
         code = getattr(obj, "__code__", None)
         place = f"{code.co_filename}, {code.co_firstlineno}" if code is not None else "unknown, 0"
         text = f"{getattr(obj, '__name__', type(obj).__name__)}<{place}>"
+    elif obj is None or isinstance(obj, str):
+        text = obj
     else:
-        text = obj if isinstance(obj, str) else str(obj.to_string() if hasattr(obj, "to_string") else obj)
+        text = str(obj.to_string() if hasattr(obj, "to_string") else obj)
     frame = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")

@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtf.build.tensor import Tensor
+from dtf.build.tensor import Operation, Tensor
 from dtf.wire.dtypes import DType, as_dtype
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def convert_to_tensor(
     wanted = None if dtype is None else as_dtype(dtype) if as_ref else as_dtype(dtype).base_dtype
     if isinstance(value, Tensor):
         return _checked(value, wanted)
+    if isinstance(value, Operation):
+        raise TypeError(f"Can't convert Operation '{value.name}' to Tensor (target dtype={wanted!r}, name={name!r}, "
+                        f"as_ref={as_ref!r})")  # fmt: skip
     hint = preferred_dtype if preferred_dtype is not None else dtype_hint
     for convert in _converters(type(value)):
         if wanted is None and hint is not None and _fits(value, as_dtype(hint)):

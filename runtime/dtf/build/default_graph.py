@@ -82,6 +82,7 @@ def name_scope(name: str | None, default_name: str | None = None, values: Iterab
 
     Raises:
       ValueError: neither name is given, or `values` are of several graphs.
+      TypeError: `default_name` is not a string.
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/name_scope
     """
@@ -89,6 +90,9 @@ def name_scope(name: str | None, default_name: str | None = None, values: Iterab
         raise ValueError(
             f"At least one of name ({name}) and default_name ({default_name}) must be provided."
         )
+    if not (default_name is None or isinstance(default_name, str)):
+        raise TypeError(f"`default_name` type ({type(default_name)}) is not a string type. You likely meant to pass "
+                        "this into the `values` kwarg.")  # fmt: skip
     graph = graph_of(values or [])
     chosen = default_name if name is None else name
     if graph is get_default_graph():
@@ -160,10 +164,34 @@ def container(container_name: str) -> AbstractContextManager[str]:
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """A block outside every control flow construct and control dependency, in the same name scope."""
+    """A block outside every function, control flow construct and control dependency, in the same name scope.
+
+    Inside a function's body it adds to the innermost graph around it that is no function's body. The devices are
+    those of the innermost graph on the way that has device blocks.
+
+    Raises:
+      RuntimeError: every graph is the body of a function.
+
+    Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/init_scope
+    """
     graph = get_default_graph()
-    with graph.control_dependencies(None):
-        yield
+    if not graph.building_function:
+        with default_graph_stack.using(graph), graph.control_dependencies(None):
+            yield
+        return
+    inner = [*reversed(default_graph_stack.entries()), _global_default_graph]
+    outer = next((each for each in inner if not each.building_function), None)
+    if outer is None:
+        raise RuntimeError("All graphs are building functions, and no eager context was previously active.")
+    devices = next((each._devices for each in inner[: inner.index(outer) + 1] if each._devices.blocks), None)
+    scope = graph.get_name_scope()
+    with outer.as_default(), outer.name_scope(f"{scope}/" if scope else None), outer.control_dependencies(None):
+        old = None if devices is None else outer._devices.swap(devices.copy().swap([]))
+        try:
+            yield
+        finally:
+            if old is not None:
+                outer._devices.swap(old)
 
 
 def add_to_collection(name: Any, value: Any) -> None:

@@ -24,9 +24,17 @@ class DefaultStack:
         stack = self._stack()
         return stack[-1] if stack else None
 
+    def entries(self) -> list[Any]:
+        """The default objects of this thread, the innermost last."""
+        return list(self._stack())
+
     def is_empty(self) -> bool:
         """Whether this thread is outside every block."""
         return not self._stack()
+
+    def clear(self) -> None:
+        """Leaves all blocks of this thread."""
+        self._stack().clear()
 
     @contextmanager
     def using(self, value: Any) -> Iterator[Any]:

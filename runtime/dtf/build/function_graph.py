@@ -177,14 +177,11 @@ class FunctionGraph(Graph):
         self.outer_variables: list[Any] = []
         self.seed = outer.seed
         self._library = outer._library
+        self._building_function = True
         self._by_value = by_value
         self._arguments: list[Tensor] = []
         self._stand_ins: dict[Tensor, Tensor] = {}
         self._copies: dict[Operation, Operation] = {}
-
-    @property
-    def building_function(self) -> bool:
-        return True
 
     @property
     def outermost(self) -> Graph:

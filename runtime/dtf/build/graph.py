@@ -26,7 +26,7 @@ from dtf.build.graph_keys import GraphKeys
 from dtf.build.private_names import GraphNames
 from dtf.build.scopes import ControlBlock, ControlDependencies, DeviceStack, NameTable, check_op_name
 from dtf.build.tensor import Operation, Tensor
-from dtf.wire import codec, forks, opdef
+from dtf.wire import codec, deprecations, forks, opdef
 from dtf.wire.dtypes import DType, as_dtype
 from dtf.wire.pb import attr_value_pb2, graph_pb2, node_def_pb2, versions_pb2
 
@@ -50,7 +50,7 @@ class _Blocks:
     def __init__(self, devices: DeviceStack | None = None, colocation: list[Operation] | None = None) -> None:
         self.devices = devices or DeviceStack()
         self.colocation = colocation or []
-        self.colocation_blocks: tuple[Block, ...] = ()
+        self.colocation_blocks: tuple[tuple[str, Block], ...] = ()
         self.control_dependencies = ControlDependencies()
 
     def copy(self) -> _Blocks:
@@ -89,7 +89,9 @@ class Graph(GraphNames):
         self._unfetchable: set[Operation] = set()
         self._variable_creators: list[Any] = []  # of `tf.variable_creator_scope`, the outermost first
         self._control_flow_context: Any = None
+        self._default_original_op: Operation | None = None
         self._finalized = False
+        self._building_function = False
         self._library = graph_pb2.GraphDef().library
         self._min_consumer = 0
         self._producer = GRAPH_PRODUCER_VERSION
@@ -160,7 +162,7 @@ class Graph(GraphNames):
     @property
     def building_function(self) -> bool:
         """Whether this graph is the body of a function (see `function_graph`)."""
-        return False
+        return self._building_function
 
     @property
     def outermost(self) -> Graph:
@@ -226,7 +228,7 @@ class Graph(GraphNames):
             inputs = [tensor if tensor.graph is self else self._taken_in(tensor, name) for tensor in inputs]
             if op_def is None and opdef.exists(op_type):
                 op_def = opdef.get(op_type)
-            name = op_type if name is None else name
+            name = op_type if name is None else name.decode() if isinstance(name, bytes) else name
             name = name[:-1] if name.endswith("/") else self.unique_name(name)
             check_op_name(name)
             op = self._make(op_type, name, inputs, dtypes, _attr_protos(attrs or {}, op_def), op_def)
@@ -249,6 +251,7 @@ class Graph(GraphNames):
         attrs: dict[str, attr_value_pb2.AttrValue],
         op_def: opdef.OpDef | None,
     ) -> Operation:
+        deprecations.check(op_type, self._producer)
         if dtypes is None:
             if op_def is None:
                 raise ValueError(f"Op type not registered '{op_type}': the dtypes of its outputs must be given.")
@@ -313,6 +316,8 @@ class Graph(GraphNames):
     def _surround(self, op: Operation, compute_device: bool = True) -> None:
         """Applies what the open blocks say to a node that was just added."""
         self._control_dependencies.record(op)
+        if self._default_original_op is not None:
+            op._original_op = self._default_original_op
         for key, value in self._attr_scope_map.items():
             if key not in op._attrs:
                 value = value(op) if callable(value) else value
@@ -457,9 +462,10 @@ class Graph(GraphNames):
         Raises:
           ValueError: `name` is not a valid scope name.
         """
+        name = name.decode() if isinstance(name, bytes) else name
         previous = self._names.enter(name)
         try:
-            yield self._names.scope + "/" if self._names.scope else ""
+            yield f"{self._names.scope}/" if name else ""
         finally:
             self._names.scope = previous
 
@@ -477,11 +483,12 @@ class Graph(GraphNames):
           device_name_or_function: a device string or DeviceSpec, whose parts fill in parts that inner blocks leave
             open; a function from the operation to a device; or None, to ignore the enclosing blocks.
         """
-        self._devices.push(device_name_or_function)
+        devices = self._devices
+        block = devices.push(device_name_or_function)
         try:
             yield
         finally:
-            self._devices.pop()
+            devices.pop(block)
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
@@ -505,7 +512,7 @@ class Graph(GraphNames):
         blocks.colocation_blocks = () if ignore_existing else old_blocks
         if anchor is not None:
             self._colocation_stack.append(anchor)
-            blocks.colocation_blocks = (*blocks.colocation_blocks, block_here(anchor.name))
+            blocks.colocation_blocks = (*blocks.colocation_blocks, (anchor.name, block_here(None)))
         try:
             yield
         finally:

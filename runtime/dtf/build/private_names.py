@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dtf.build.blocks import Block
     from dtf.build.tensor import Operation, Tensor
 
-__all__ = ["GraphNames", "LibraryFunction", "OperationNames", "TensorNames", "VariableNames", "VariableReference"]
+__all__ = ["GraphNames", "LibraryFunction", "OperationNames", "Reference", "TensorNames", "VariableNames"]
 
 
 class OperationNames:
@@ -30,13 +30,14 @@ class OperationNames:
     if TYPE_CHECKING:
         _id: int
         _device_blocks: tuple[Block, ...]
-        _colocation_blocks: tuple[Block, ...]
+        _colocation_blocks: tuple[tuple[str, Block], ...]
         _control_flow_context: Any
         _op_def: opdef.OpDef | None
         _graph: Any
         _inputs: list[Tensor]
         _outputs: list[Tensor]
         _made_at: list[Any]
+        _original_op: Operation | None
 
         @property
         def node_def(self) -> node_def_pb2.NodeDef: ...
@@ -53,10 +54,6 @@ class OperationNames:
     @property
     def _node_def(self) -> node_def_pb2.NodeDef:
         return self.node_def
-
-    @property
-    def _original_op(self) -> None:
-        return None
 
     @property
     def _input_types(self) -> list[DType]:
@@ -79,10 +76,10 @@ class OperationNames:
         return self.traceback
 
     @property
-    def traceback_with_start_lines(self) -> list[tuple[str, int, str, str | None, None, int]]:
-        """The traceback with the first line of each function: (file, line, function, text, None, first line)."""
+    def traceback_with_start_lines(self) -> list[tuple[str, int, str, str | None, int]]:
+        """The traceback with the first line of each function: (file, line, function, text, first line)."""
         return [
-            (frame.filename, line, frame.name, frame.line, None, code.co_firstlineno)
+            (frame.filename, line, frame.name, frame.line, code.co_firstlineno)
             for frame, (code, line) in zip(self.traceback, self._made_at, strict=True)
         ]
 
@@ -98,7 +95,7 @@ class OperationNames:
     @property
     def _colocation_dict(self) -> dict[str, Block]:
         """The names of the operations of the colocation blocks that were open -> these blocks."""
-        return {block.obj: block for block in self._colocation_blocks}
+        return dict(self._colocation_blocks)
 
     @property
     def _colocation_code_locations(self) -> dict[str, Block]:
@@ -166,6 +163,12 @@ class TensorNames:
     def _c_api_shape(self) -> TensorShape:
         return self._shape
 
+    def experimental_ref(self) -> Reference:
+        """A hashable object that stands for the tensor."""
+        return Reference(self)
+
+    ref = experimental_ref
+
     @classmethod
     def _override_operator(cls, operator: str, func: Any) -> None:
         setattr(cls, operator, func)
@@ -215,6 +218,7 @@ class GraphNames:
         _library: Any
         _control_dependencies: Any
         _waiting_ops: list[Operation]
+        _default_original_op: Operation | None
         _names: Any
         graph_def_versions: Any
 
@@ -287,6 +291,15 @@ class GraphNames:
         return self.colocate_with(op, ignore_existing)
 
     @contextmanager
+    def _original_op(self, op: Operation) -> Iterator[None]:
+        """A block whose operations have `op` as their `_original_op`."""
+        old, self._default_original_op = self._default_original_op, op
+        try:
+            yield
+        finally:
+            self._default_original_op = old
+
+    @contextmanager
     def _scoped_c_graph(self) -> Iterator[GraphNames]:
         yield self
 
@@ -310,12 +323,15 @@ class GraphNames:
     def _create_op_from_tf_operation(self, c_op: Operation, compute_device: bool = True) -> Operation:
         """Adds an operation of `_create_c_op`."""
         self._waiting_ops.remove(c_op)
+        self._names.use(c_op.name)
         self._add(c_op)
         self._surround(c_op, compute_device)
         return c_op
 
     def _add_new_tf_operations(self, compute_devices: bool = True) -> list[Operation]:
         """Adds the operations of `_create_c_op` that wait."""
+        for op in self._waiting_ops:
+            op._add_control_inputs(self._control_dependencies.for_inputs(tensor.op for tensor in op.inputs))
         return [self._create_op_from_tf_operation(op, compute_devices) for op in list(self._waiting_ops)]
 
 
@@ -388,29 +404,31 @@ class VariableNames:
     def _AsTensor(self) -> Tensor:  # noqa: N802
         return self.value()
 
-    def experimental_ref(self) -> VariableReference:
+    def experimental_ref(self) -> Reference:
         """A hashable object that stands for the variable."""
-        return VariableReference(self)
+        return Reference(self)
+
+    ref = experimental_ref
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {"VARIABLE_VALUE": self}
 
 
-class VariableReference:
-    """A variable as a key of dictionaries; `deref()` gives the variable."""
+class Reference:
+    """A tensor or a variable as a key of dictionaries; `deref()` gives it."""
 
-    def __init__(self, variable: Any) -> None:
-        self._variable = variable
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
 
     def deref(self) -> Any:
-        """The variable."""
-        return self._variable
+        """The tensor or the variable."""
+        return self._wrapped
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VariableReference) and other._variable is self._variable
+        return isinstance(other, Reference) and other._wrapped is self._wrapped
 
     def __hash__(self) -> int:
-        return id(self._variable)
+        return id(self._wrapped)
 
     def __repr__(self) -> str:
-        return f"<Reference wrapping {self._variable!r}>"
+        return f"<Reference wrapping {self._wrapped!r}>"

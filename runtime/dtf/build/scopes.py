@@ -53,6 +53,11 @@ class NameTable:
         with self._lock:
             return self._unique(full, mark_as_used)
 
+    def use(self, name: str) -> None:
+        """Takes a full name, which nothing else gets from now on."""
+        with self._lock:
+            self._counts.setdefault(name.lower(), 1)
+
     def counts(self) -> dict[str, int]:
         """The names in use, in lower case -> how often each was asked for."""
         with self._lock:
@@ -101,7 +106,7 @@ def check_op_name(name: str) -> None:
         raise ValueError(f"{shown(name)} is not a valid node name")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _DeviceBlock:
     """One block: the function that gives an operation its device (None hides the outer blocks), and its place."""
 
@@ -116,14 +121,26 @@ class DeviceStack:
         self._entries: list[_DeviceBlock] = []
         self._places: tuple[Block, ...] | None = ()
 
-    def push(self, device: Any) -> None:
-        """Enters a block: a device string or DeviceSpec, a function from an operation to one, or None."""
-        function = device if device is None or callable(device) else _merger(device)
-        self._entries.append(_DeviceBlock(function, block_here("None" if device is None else device)))
-        self._places = None
+    def push(self, device: Any) -> object:
+        """Enters a block: a device string or DeviceSpec, a function from an operation to one, or None.
 
-    def pop(self) -> None:
-        """Leaves the innermost block."""
+        Returns:
+          The block, for `pop`.
+        """
+        function = device if device is None or callable(device) else _merger(device)
+        entry = _DeviceBlock(function, block_here("None" if device is None else device))
+        self._entries.append(entry)
+        self._places = None
+        return entry
+
+    def pop(self, entry: object) -> None:
+        """Leaves the innermost block, which must be `entry`.
+
+        Raises:
+          RuntimeError: a block that was entered later is still open.
+        """
+        if not self._entries or self._entries[-1] is not entry:
+            raise RuntimeError("Exiting device scope without proper scope nesting")
         self._entries.pop()
         self._places = None
 

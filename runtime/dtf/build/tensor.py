@@ -8,6 +8,7 @@ the class by `operators`, which needs the ops to exist.
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from traceback import FrameSummary, StackSummary
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dtf.build.default_stack import default_session_stack
 from dtf.build.private_names import OperationNames, TensorNames
 from dtf.wire import codec, errors, opdef_proto
-from dtf.wire.dtypes import DType, runtime_name
+from dtf.wire.dtypes import DType
 from dtf.wire.pb import attr_value_pb2, node_def_pb2, op_def_pb2
 from dtf.wire.tensor_shape import TensorShape
 
@@ -42,7 +43,8 @@ class Operation(OperationNames):
     """
 
     _device_blocks: tuple[Block, ...] = ()
-    _colocation_blocks: tuple[Block, ...] = ()
+    _original_op: Operation | None = None
+    _colocation_blocks: tuple[tuple[str, Block], ...] = ()
 
     def __init__(
         self,
@@ -141,8 +143,8 @@ class Operation(OperationNames):
 
     @property
     def inputs(self) -> list[Tensor]:
-        """The data inputs, in the order of the op's contract."""
-        return list(self._inputs)
+        """The data inputs, in the order of the op's contract; a list that cannot be changed."""
+        return InputList(self._inputs)
 
     @property
     def control_inputs(self) -> list[Operation]:
@@ -242,12 +244,9 @@ class Operation(OperationNames):
         if tensor.graph is not self._graph:
             raise ValueError(f"{tensor!r} must be from the same graph as {self!r}.")
         _check_new_input(self, index, tensor)
-        old = self._inputs[index]
+        self._inputs[index]._consumers.remove(self)
         self._inputs[index] = tensor
-        if all(old is not still_used for still_used in self._inputs):
-            old._consumers.remove(self)
-        if all(self is not known for known in tensor._consumers):
-            tensor._consumers.append(self)
+        tensor._add_consumer(self)
 
     def _set_control_flow_context(self, context: Any) -> None:
         self._control_flow_context = context
@@ -271,6 +270,24 @@ class Operation(OperationNames):
 
     def __repr__(self) -> str:
         return f"<tf.Operation '{self._name}' type={self._type}>"
+
+
+class InputList(list["Tensor"]):
+    """The inputs of an operation: a list whose methods that change a list are not there."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _CHANGES:
+            raise AttributeError(f"'_InputList' object has no attribute '{name}'")
+        return super().__getattribute__(name)
+
+    def __setitem__(self, *_: Any) -> None:
+        raise TypeError("'_InputList' object does not support item assignment")
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+
+_CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
 
 class Tensor(TensorNames, Operators):
@@ -338,7 +355,7 @@ class Tensor(TensorNames, Operators):
         self._shape = self._shape.merge_with(shape)
 
     def consumers(self) -> list[Operation]:
-        """The operations that take this tensor as an input."""
+        """The operations that take this tensor as an input, each as often as it does."""
         return list(self._consumers)
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
@@ -356,9 +373,8 @@ class Tensor(TensorNames, Operators):
         return self._op.name if self._value_index == 0 else self.name
 
     def _add_consumer(self, op: Operation) -> None:
-        """Enters a new operation, once for each of its inputs that is this tensor."""
-        if not self._consumers or self._consumers[-1] is not op:
-            self._consumers.append(op)
+        """Enters an operation, to be called once for each of its inputs that is this tensor."""
+        self._consumers.append(op)
 
     def _as_tf_output(self) -> tuple[Operation, int]:
         return self._op, self._value_index
@@ -368,13 +384,13 @@ class Tensor(TensorNames, Operators):
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "Using a `tf.Tensor` as a Python `bool` is not allowed. Compare with None (`if t is not None`) to check "
-            "that a tensor was passed, and use tf.cond to act on the value of a tensor."
+            "using a `tf.Tensor` as a Python `bool` is not allowed in Graph execution. Compare with None "
+            "(`if t is not None`) to check that a tensor was passed, and use tf.cond to act on the value of a tensor."
         )
 
     def __iter__(self) -> Any:
         raise TypeError(
-            "Tensor objects are only iterable when eager execution is enabled. "
+            "iterating over `tf.Tensor` is not allowed in Graph execution. "
             "To iterate over this tensor use tf.map_fn, or tf.unstack."
         )
 
@@ -404,17 +420,19 @@ def _check_new_input(op: Operation, index: int, tensor: Tensor) -> None:
 
     Raises:
       errors.OutOfRangeError: the node has fewer inputs.
-      errors.InvalidArgumentError: the dtype or the shape does not fit.
+      errors.InvalidArgumentError: the shape does not fit. A dtype is checked when a session gets the node.
     """
     if not 0 <= index < len(op._inputs):
         raise errors.OutOfRangeError(
             None, None, f"Cannot update edge. Input index [{index}] is greater than the number of total inputs "
             f"[{len(op._inputs)}].")  # fmt: skip
     old = op._inputs[index]
-    if old.dtype.base_dtype != tensor.dtype.base_dtype:
+    # A loop's Merge takes a back edge of its own shape; see `build.ops.while_loops`.
+    if op.type != "Merge" and not old.shape.is_compatible_with(tensor.shape):
+        shapes = [re.sub(r"\s", "", str(TensorShape(each).as_list()).replace("None", "?"))
+                  for each in (tensor.shape, old.shape)]  # fmt: skip
         raise errors.InvalidArgumentError(
-            None, None, f"Input {index} of node {op.name} was passed {runtime_name(tensor.dtype.base_dtype)} from "
-            f"{tensor.name} incompatible with expected {runtime_name(old.dtype.base_dtype)}.")  # fmt: skip
+            None, None, f"Cannot update edge, incompatible shapes: {shapes[0]} and {shapes[1]}.")  # fmt: skip
 
 
 def session_for(graph: Graph, session: Any, what: str, action: str) -> Any:

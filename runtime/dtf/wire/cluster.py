@@ -163,7 +163,8 @@ def parse_target(target: str) -> str:
     prefix, separator, address = target.partition("://")
     if prefix != "grpc" or not separator:
         raise errors.NotFoundError.of(
-            f"No session factory registered for the target {target!r}; it must be 'grpc://host:port' or empty."
+            f"No session factory registered for the given session options: the target is {target!r}; it must be "
+            "'grpc://host:port' or empty."
         )
     split_address(address)
     return address

@@ -41,6 +41,10 @@ _ATTR = re.compile(
 )
 
 
+LABEL = "_kernel"
+"""The attribute by which a node asks for one of several kernels of its op."""
+
+
 class ArgDef(NamedTuple):
     """One input or output. Exactly one of `type`, `type_attr`, `type_list_attr` is set.
 

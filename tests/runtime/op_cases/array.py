@@ -69,7 +69,8 @@ def an_unfed_placeholder_names_itself_and_its_type():
 
 
 def an_unfed_old_placeholder_names_itself():
-    with tf.Graph().as_default():
+    with tf.Graph().as_default() as graph:
+        graph._producer = 1  # a graph of the time when it had such placeholders
         holder = apply_op("PlaceholderV2", "y", dtype=tf.float64, shape=tf.TensorShape([]))
         try:
             evaluate(tf.identity(holder))

@@ -92,9 +92,10 @@ def an_image_is_scaled_into_a_png():
 
 def sound_is_told_as_wav(op: str):
     def run():
-        with tf.Graph().as_default():
+        with tf.Graph().as_default() as graph:
             clip = tf.constant([[0.0, 1.0, -1.0]])
             if op == "AudioSummary":
+                graph._producer = 1
                 made = apply_op("AudioSummary", tag="a", tensor=clip, sample_rate=8000.0, max_outputs=1)
             else:
                 made = summary_ops.audio("a", clip, 8000, max_outputs=1)

@@ -8,21 +8,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import dtf.train.saver  # noqa: F401 registers the messages of Savers
+from dtf.as_tensorflow.historic import context
 from dtf.build import gradients
 from dtf.build.blocks import block_here
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import get_collection, get_default_graph, name_scope, reset_default_graph
-from dtf.build.default_stack import default_graph_stack
+from dtf.build.default_stack import default_graph_stack, default_session_stack
 from dtf.build.graph import Graph, Operation, Tensor
 from dtf.build.tensor import session_for
 from dtf.train import meta_graph
 from dtf.wire.dtypes import as_dtype
-from dtf.wire.pb import node_def_pb2
+from dtf.wire.pb import config_pb2, node_def_pb2
 
 __all__ = [
     "convert_n_to_tensor", "convert_n_to_tensor_or_indexed_slices", "convert_to_tensor_or_indexed_slices",
-    "EagerTensor", "NullContextmanager", "OpStats", "_NodeDef", "_NullContextmanager", "_create_c_op",
-    "_gradient_registry", "gradient_registry", "_default_graph_stack", "_operation_conversion_error",
+    "EagerTensor", "enable_eager_execution", "NullContextmanager", "OpStats", "_NodeDef", "_NullContextmanager",
+    "_create_c_op", "_gradient_registry", "gradient_registry", "_default_graph_stack", "_default_session_stack",
+    "_operation_conversion_error", "_set_call_cpp_shape_fn",
     "register_dense_tensor_like_type", "_device_string", "_UserDeviceSpec", "_eval_using_default_session",
     "_run_using_default_session", "_stats_registry", "set_shape_and_handle_data_for_outputs",
     "add_exit_callback_to_default_func_graph", "numpy_text", "RegisterShape", "enable_tensor_equality",
@@ -162,6 +164,10 @@ class EagerTensor:
     """No tensor is one: there are only graphs."""
 
 
+def _set_call_cpp_shape_fn(_: Any) -> None:
+    """Does nothing: static shapes follow from the ops' own rules."""
+
+
 def name_from_scope_name(name: str) -> str:
     """The name of an operation from a scope's name: without the trailing slash."""
     return name[:-1] if name.endswith("/") else name
@@ -231,9 +237,35 @@ class _DefaultGraphs:
         """Begins a new default graph."""
         reset_default_graph()
 
+    @property
+    def stack(self) -> list[Graph]:
+        """The graphs of the open blocks of this thread, the innermost last."""
+        return default_graph_stack.entries()
+
     def get_controller(self, default: Graph) -> Any:
         """A block in which `default` is the default graph."""
         return default_graph_stack.using(default)
+
+
+class _DefaultSessions:
+    """The stack of default sessions of this thread."""
+
+    @property
+    def stack(self) -> list[Any]:
+        """The sessions of the open blocks of this thread, the innermost last."""
+        return default_session_stack.entries()
+
+    def get_default(self) -> Any:
+        """The innermost session, or None."""
+        return default_session_stack.top()
+
+    def reset(self) -> None:
+        """Leaves all blocks of this thread."""
+        default_session_stack.clear()
+
+    def get_controller(self, default: Any) -> Any:
+        """A block in which `default` is the default session."""
+        return default_session_stack.using(default)
 
 
 class _Gradients:
@@ -259,6 +291,7 @@ class _Gradients:
 
 gradient_registry = _gradient_registry = _Gradients()
 _default_graph_stack = _DefaultGraphs()
+_default_session_stack = _DefaultSessions()
 
 
 def _assert_same_graph(original_item: Any, item: Any) -> None:
@@ -271,6 +304,22 @@ def _operation_conversion_error(op: Any, dtype: Any = None, name: Any = None, as
     """Raises TypeError: an operation is no tensor."""
     raise TypeError(f"Can't convert Operation '{op.name}' to Tensor (target dtype={dtype!r}, name={name!r}, "
                     f"as_ref={as_ref!r})")  # fmt: skip
+
+
+def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+    """Raises, like every use of eager execution, once the arguments are checked.
+
+    Raises:
+      TypeError, ValueError: an argument is not valid.
+      NotImplementedError: in all other cases.
+    """
+    if config is not None and not isinstance(config, config_pb2.ConfigProto):
+        raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+    if device_policy not in (None, 0, 1, 2, 3):
+        raise ValueError("device_policy must be one of None, DEVICE_PLACEMENT_*")
+    if execution_mode not in (None, context.SYNC, context.ASYNC):
+        raise ValueError("execution_mode must be one of None, SYNC, ASYNC")
+    context.eager_mode()
 
 
 def register_dense_tensor_like_type(tensor_type: Any) -> None:

@@ -1,11 +1,12 @@
 """tensorflow.python.framework.test_ops: ops that exist for unit tests of graphs, one function each.
 
-Their contracts are added to the table at import. They have no kernels: a graph of them can be built and imported, but
-not run.
+Their contracts are added to the table at import. Few have kernels (`test_kernels`): most graphs of them can be built
+and imported, but not run.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__: list[str] = []
 
 opdef.register(Path(__file__).parent.parent / "test_ops.txt")
 generated_ops.forget_names()
+importlib.import_module("dtf.as_tensorflow.test_kernels")  # after their contracts
 _op_def_lib = OpDefLibrary()
 
 

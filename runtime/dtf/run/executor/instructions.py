@@ -301,7 +301,7 @@ def _bind(node_def: node_def_pb2.NodeDef, library: Library) -> _Bound:
     surplus = check_attributes(node_def, may_lack_values=True)
     attrs = {attr.name: attr.default for attr in op_def.attrs if attr.has_default}
     for name, value in node_def.attr.items():
-        if not name.startswith("_") and value.WhichOneof("value") is not None:
+        if (not name.startswith("_") or name == opdef.LABEL) and value.WhichOneof("value") is not None:
             attrs[name] = surplus[name] if name in surplus else codec.attr_to_python(value)
     absent = [attr.name for attr in op_def.attrs if attr.name not in attrs]
     if absent:

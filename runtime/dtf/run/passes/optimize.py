@@ -19,7 +19,7 @@ from dtf.run.passes import (
     tensor_name,
     with_inputs,
 )
-from dtf.wire import errors
+from dtf.wire import errors, opdef
 from dtf.wire.pb import config_pb2, node_def_pb2
 
 # These carry deadness, loops or the names of what they stand for; two of them are never the same.
@@ -107,7 +107,7 @@ def _identity(node: node_def_pb2.NodeDef) -> tuple[object, ...] | None:
     attrs = tuple(
         (name, node.attr[name].SerializeToString(deterministic=True))
         for name in sorted(node.attr)
-        if not name.startswith("_")
+        if not name.startswith("_") or name == opdef.LABEL
     )
     return node.op, node.device, tuple(node.input), attrs
 

@@ -17,6 +17,7 @@ from dtf.wire.node_checks import refused as _invalid
 from dtf.wire.pb import node_def_pb2
 
 _BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+_NAMES_OF_CYCLE_MAX = 5
 
 
 def validate(added: Sequence[node_def_pb2.NodeDef], known: NodesView) -> None:
@@ -103,8 +104,8 @@ def _check_inputs(
         if give is not None and base_type(give) != base_type(want):
             raise _invalid(
                 node,
-                f"Input {position} of {node.op} is '{node.input[position]}' of {_type_name(give)}, "
-                f"which does not match the expected {_type_name(want)}",
+                f"Input {position} of node {node.name} was passed {_type_name(give)} from "
+                f"{_with_output(node.input[position])} incompatible with expected {_type_name(want)}",
             )
 
 
@@ -129,8 +130,12 @@ def _check_cycles(added: Sequence[node_def_pb2.NodeDef]) -> None:
             if not waiting_for[consumer]:
                 ready.append(consumer)
     if finished < len(sources):
-        stuck = min(name for name, count in waiting_for.items() if count)
-        raise errors.InvalidArgumentError.of(f"The graph has a cycle: '{stuck}' waits for itself, in the end.")
+        stuck = sorted(name for name, count in waiting_for.items() if count)
+        more = ", ..." if len(stuck) > _NAMES_OF_CYCLE_MAX else ""
+        raise errors.InvalidArgumentError.of(
+            f"Graph is invalid, contains a cycle with {len(stuck)} nodes, including: "
+            f"{', '.join(stuck[:_NAMES_OF_CYCLE_MAX])}{more}"
+        )
 
 
 @functools.lru_cache(maxsize=256)
@@ -143,4 +148,10 @@ def _dtype(enum: int) -> dtypes.DType | None:
 
 def _type_name(enum: int) -> str:
     dtype = _dtype(base_type(enum))
-    return f"dtype {enum}" if dtype is None else dtype.name
+    return f"dtype {enum}" if dtype is None else dtypes.runtime_name(dtype)
+
+
+def _with_output(text: str) -> str:
+    """The input of a NodeDef with the number of the output, also where that is 0."""
+    name, index = parse_tensor_name(text)
+    return f"{name}:{index}"
