@@ -244,7 +244,7 @@ def test_make_tensor_proto_refuses_what_tensorflow_refuses(values, dtype, error,
 
 
 def test_make_tensor_proto_checks_the_shape():
-    with pytest.raises(ValueError, match="Takes at most 2, but got 3"):
+    with pytest.raises(ValueError, match="Needed at most 2, but received 3"):
         codec.make_tensor_proto([1, 2, 3], shape=[2])
     with pytest.raises(TypeError, match=r"Expected Tensor's shape: \(3,\), but got \(2,\)"):
         codec.make_tensor_proto([1, 2], shape=[3], verify_shape=True)

@@ -48,7 +48,7 @@ def make_tensor_proto(
         raise TypeError(f"Expected Tensor's shape: {sizes}, but got {array.shape}.")
     count = math.prod(sizes)
     if array.size > count:
-        raise ValueError(f"Too many elements provided. Takes at most {count}, but got {array.size}.")
+        raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
     if array.size == 0 and count > 0:
         # Without any value TensorFlow's fast decoder would leave the memory as it is.
         array = np.zeros(1, array.dtype) if tensor_dtype != dtypes.string else np.array([b""], object)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import dtf.build.ops.staging  # noqa: F401 the static shapes of barriers
 from dtf.build.apply import apply_op
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.ops.staging_area import MapStagingArea, StagingArea

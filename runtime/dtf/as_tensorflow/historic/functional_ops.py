@@ -18,7 +18,7 @@ from dtf.build.graph import Operation
 from dtf.build.ops.control_flow import while_loop
 from dtf.wire.pb import attr_value_pb2
 
-__all__ = ["For", "If", "While", "partitioned_call", "remote_call", "symbolic_gradient"]
+__all__ = ["For", "Gradient", "If", "While", "partitioned_call", "remote_call", "symbolic_gradient"]
 
 
 def _traced(function: Any, inputs: Sequence[Any]) -> Any:
@@ -123,6 +123,18 @@ def partitioned_call(args: Sequence[Any], f: Any, tout: Any = None, name: str | 
     """The results of a function of the arguments."""
     given = [convert_to_tensor(each) for each in args]
     return _traced(f, given).call(given, name)
+
+
+def Gradient(inputs: Sequence[Any], f: Any, name: str | None = None) -> list[Any]:  # noqa: N802
+    """The gradients of the function `f` with respect to its arguments.
+
+    Args:
+      inputs: the arguments of `f`, then a gradient for each of its results.
+      f: a `function.Defun`.
+      name: the name of the operations' scope.
+    """
+    types = [each.type for each in f.definition.signature.input_arg]
+    return symbolic_gradient(input=inputs, Tout=types, f=f, name=name)
 
 
 def symbolic_gradient(input: Sequence[Any], Tout: Sequence[Any], f: Any, name: str | None = None) -> list[Any]:  # noqa: A002, N803

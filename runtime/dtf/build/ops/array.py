@@ -35,7 +35,7 @@ from dtf.build.shape_rules import (
     unchanged,
     unknown,
 )
-from dtf.build.sparse import SparseTensor
+from dtf.build.sparse import SparseTensor, SparseTensorValue
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.tensor_shape import TensorShape, as_shape, bracketed, unknown_shape
@@ -205,12 +205,13 @@ def shape(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtyp
     return shape_of(input, name, out_type)
 
 
-def shape_of(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
+def shape_of(input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True) -> Tensor:
+    """`shape`; without `optimize` an operation computes it even where it is known."""
     with name_scope(name, "Shape", [input]) as scope:
-        if isinstance(input, SparseTensor):
-            return with_dtype(input.dense_shape, out_type)
+        if isinstance(input, SparseTensor | SparseTensorValue):
+            return with_dtype(convert_to_tensor(input.dense_shape, dtypes.int64), out_type)
         tensor = convert_to_tensor(input)
-        if tensor.shape.is_fully_defined():
+        if optimize and tensor.shape.is_fully_defined():
             return constant(tensor.shape.as_list(), out_type, name=scope)
         return apply_op("Shape", scope, input=tensor, out_type=dtypes.as_dtype(out_type))
 
@@ -234,12 +235,18 @@ def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtype
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/size
     """
+    return size_of(input, name, out_type)
+
+
+def size_of(input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True) -> Tensor:
+    """`size`; without `optimize` an operation computes it even where it is known."""
     with name_scope(name, "Size", [input]) as scope:
-        if isinstance(input, SparseTensor):
-            return apply_op("Prod", scope, input=with_dtype(input.dense_shape, out_type), reduction_indices=[0])
+        if isinstance(input, SparseTensor | SparseTensorValue):
+            sizes = with_dtype(convert_to_tensor(input.dense_shape, dtypes.int64), out_type)
+            return apply_op("Prod", scope, input=sizes, reduction_indices=[0])
         tensor = convert_to_tensor(input)
         elements = tensor.shape.num_elements()
-        if elements is not None:
+        if optimize and elements is not None:
             return constant(elements, out_type, name=scope)
         return apply_op("Size", scope, input=tensor, out_type=dtypes.as_dtype(out_type))
 
@@ -257,11 +264,16 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
     Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/rank
     """
+    return rank_of(input, name)
+
+
+def rank_of(input: Any, name: str | None = None, optimize: bool = True) -> Tensor:
+    """`rank`; without `optimize` an operation computes it even where it is known."""
     with name_scope(name, "Rank", [input]) as scope:
-        if isinstance(input, SparseTensor):
-            return apply_op("Size", scope, input=input.dense_shape)
+        if isinstance(input, SparseTensor | SparseTensorValue):
+            return apply_op("Size", scope, input=convert_to_tensor(input.dense_shape, dtypes.int64))
         tensor = convert_to_tensor(input)
-        if tensor.shape.ndims is not None:
+        if optimize and tensor.shape.ndims is not None:
             return constant(tensor.shape.ndims, dtypes.int32, name=scope)
         return apply_op("Rank", scope, input=tensor)
 
@@ -481,6 +493,8 @@ def _(op):
 
 @shape_rule("ExpandDims")
 def _(op):
+    if op.inputs[1].shape.num_elements() not in (1, None):
+        raise ValueError("'dim' input must be a tensor with a single value")
     dims, axis = sizes_of(op.inputs[0]), constant_scalar(op.inputs[1])
     if dims is None:
         return unknown(op)

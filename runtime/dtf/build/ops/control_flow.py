@@ -34,8 +34,19 @@ __all__ = [
 
 def switch(data: Any, pred: Any, name: str | None = None) -> Any:
     """(output_false, output_true): `data` on the side that `pred` chooses, a dead tensor on the other."""
+    if isinstance(data, IndexedSlices | SparseTensor):
+        with name_scope(name, "Switch", [pred]):
+            sides = [None if part is None else switch(part, pred) for part in _parts(data)]
+            return tuple(type(data)(*(pair and pair[side] for pair in sides)) for side in (0, 1))
     data = convert_to_tensor(data, name="data", as_ref=True)
     return apply_op("Switch", name, data=data, pred=pred)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """The tensors of IndexedSlices or of a SparseTensor, in the order of the constructor's arguments."""
+    if isinstance(value, IndexedSlices):
+        return value.values, value.indices, value.dense_shape
+    return value.indices, value.values, value.dense_shape
 
 
 def merge(inputs: Sequence[Any], name: str | None = None) -> Any:
@@ -46,9 +57,30 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> Any:
     """
     if any(each is None for each in inputs):
         raise ValueError(f"At least one of the merge inputs is None: {inputs}")
+    for kind in (IndexedSlices, SparseTensor):
+        if any(isinstance(each, kind) for each in inputs):
+            return _merge_parts(kind, inputs, name)
     tensors = [convert_to_tensor(each, as_ref=True) for each in inputs]
     is_ref = all(tensor.dtype._is_ref_dtype for tensor in tensors)
     return apply_op("RefMerge" if is_ref else "Merge", name, inputs=tensors)
+
+
+def _all_rows(value: Any) -> IndexedSlices:
+    tensor = convert_to_tensor(value)
+    sizes = apply_op("Shape", input=tensor)
+    rows = apply_op("Range", start=0, limit=apply_op("Gather", params=sizes, indices=0), delta=1)
+    return IndexedSlices(tensor, rows, sizes)
+
+
+def _merge_parts(kind: type[Any], inputs: Sequence[Any], name: str | None) -> Any:
+    """`merge` of IndexedSlices (tensors among them have all rows) or of SparseTensors."""
+    with name_scope(name, "Merge"):
+        if kind is IndexedSlices:
+            inputs = [each if isinstance(each, IndexedSlices) else _all_rows(each) for each in inputs]
+        columns = list(zip(*(_parts(each) for each in inputs), strict=True))
+        merged = [None if any(part is None for part in column) else merge(column) for column in columns]
+        index = next(pair for pair in merged if pair is not None)[1]
+        return kind(*(pair and pair[0] for pair in merged)), index
 
 
 def cond(

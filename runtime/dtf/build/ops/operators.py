@@ -24,6 +24,7 @@ from dtf.build.sparse import SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType
+from dtf.wire.tensor_shape import Dimension
 
 if TYPE_CHECKING:
     from dtf.build.tensor_like import TensorLike
@@ -151,6 +152,7 @@ def get_item(tensor: TensorLike, index: Any) -> Tensor:
         bit = 1 << position
         bounds: tuple[Any, Any, Any] = (0, 0, 1)
         if isinstance(entry, slice):
+            entry = slice(*(None if _is_unknown(each) else each for each in (entry.start, entry.stop, entry.step)))
             for bound in (entry.start, entry.stop, entry.step):
                 if bound is not None:
                     _check_index(bound)
@@ -204,6 +206,10 @@ def _is_boolean_array(index: Any) -> bool:
 
 def _is_open(bound: Any) -> bool:
     return bound is None or isinstance(bound, int) and bound == sys.maxsize
+
+
+def _is_unknown(bound: Any) -> bool:
+    return isinstance(bound, Dimension) and bound.value is None
 
 
 def _check_index(entry: Any) -> None:

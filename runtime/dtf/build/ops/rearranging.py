@@ -284,9 +284,10 @@ def _(op):
     op.inputs[1].shape.assert_has_rank(1)
     dims, axes = sizes_of(op.inputs[0]), constant_value(op.inputs[1])
     if dims is not None and axes is not None:
-        used = [axis_within(int(axis), len(dims)) for axis in axes]
-        if len(set(used)) != len(used):
-            raise ValueError(f"axis {used} specified more than once")
+        used = [axis_within(int(axis), len(dims), "axis {axis} is out of valid range [0, {last}]") for axis in axes]
+        twice = [axis for place, axis in enumerate(used) if axis in used[:place]]
+        if twice:
+            raise ValueError(f"axis {twice[0]} specified more than once.")
     return unchanged(op)
 
 

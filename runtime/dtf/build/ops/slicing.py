@@ -159,7 +159,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask
                 "is ok, "
                 "but shape=None is not."
             )
-        at, masked = int(axis or 0), mask.shape.ndims
+        at, masked = (0 if axis is None else int(constant_value(convert_to_tensor(axis)))), mask.shape.ndims
         tensor.shape[at : at + masked].assert_is_compatible_with(mask.shape)
         whole = shape_of(tensor)
         count = apply_op("Prod", input=whole[at : at + masked], reduction_indices=[0])

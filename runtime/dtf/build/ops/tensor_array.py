@@ -220,7 +220,7 @@ class TensorArray:
         if lengths.dtype.base_dtype != dtypes.int64:
             lengths = apply_op("Cast", x=lengths, DstT=dtypes.int64)
         known = constant_value(lengths)
-        if value.shape.ndims is not None and known is not None and known.size and (known == known[0]).all():
+        if value.shape.ndims and known is not None and known.ndim == 1 and known.size and (known == known[0]).all():
             self._learn_shape(TensorShape([int(known[0])]).concatenate(value.shape[1:]))
         flow = apply_op(
             "TensorArraySplitV3", name, handle=self._handle, value=value, lengths=lengths, flow_in=self.flow
@@ -274,7 +274,7 @@ def _versions(*names: str) -> list[str]:
     return [f"TensorArray{name}{version}" for name in names for version in ("V3", "V2", "")]
 
 
-shape_rule(*_versions("Size", "Write", "Scatter", "Split"), "TensorArrayUnpack")(scalar)
+shape_rule(*_versions("Size", "Write", "Scatter"), "TensorArrayUnpack")(scalar)
 shape_rule("TensorArrayV3", "TensorArrayGradV3", "TensorArrayGradWithShape")(scalar)
 # TensorFlow gives the handle of a stack the shape [2]; here it is a scalar. Graphs of both are imported.
 shape_rule("StackV2", "Stack", "TensorArray", "TensorArrayGrad")(unknown)
@@ -290,6 +290,12 @@ def _(op):
 @shape_rule("StackPushV2", "StackPush")
 def _(op):
     return [op.inputs[1].shape]
+
+
+@shape_rule(*_versions("Split"))
+def _(op):
+    op.inputs[2].shape.assert_has_rank(1)
+    return scalar(op)
 
 
 @shape_rule(*_versions("Concat"))

@@ -93,15 +93,21 @@ def _(node: KernelNode) -> Function:
 def _(node: KernelNode) -> Function:
     def concat_offset(axis: np.ndarray, *shapes: np.ndarray) -> list[np.ndarray]:
         for i, shape in enumerate(shapes):
-            vector(shape, f"input {i}")
+            if shape.ndim != 1:
+                raise invalid(f"input {i} should be a vector, but got shape {shape_text(shape.shape)}")
+            if len(shape) != len(shapes[0]):
+                raise invalid(f"input {i} should contain {len(shapes[0])} elements, but got {len(shape)}")
+        if not axis.ndim and not -len(shapes[0]) <= axis < len(shapes[0]):
+            raise invalid(f"Concat dim is out of range: {axis} vs. {len(shapes[0])}")
         position = scalar_axis(axis, len(shapes[0]), "concat dimension")
         offsets, total = [], 0
         for i, shape in enumerate(shapes):
             different = [d for d in range(len(shape)) if d != position and shape[d] != shapes[0][d]]
-            if len(shape) != len(shapes[0]) or different:
+            if different:
+                sizes, first = (f"[{' '.join(map(str, each.tolist()))}]" for each in (shape, shapes[0]))
                 raise invalid(
-                    f"All dimensions except {position} must match. Input {i} has shape {shape.tolist()} and doesn't "
-                    f"match input 0 with shape {shapes[0].tolist()}."
+                    f"All dimensions except {position} must match. Input {i} has shape {sizes} and doesn't match "
+                    f"input 0 with shape {first}."
                 )
             offset = np.zeros_like(shape)
             offset[position] = total

@@ -76,7 +76,10 @@ def _(node: KernelNode) -> Function:
         axes = vector(axis, "'dims'")
         if rank == 0:
             return value
-        axes = [scalar_axis(one, rank) for one in axes]
+        for place, one in enumerate(axes):
+            if not -rank <= one < rank:
+                raise invalid(f"'axis'[{place}] = {one} is out of valid range [0, {rank - 1}]")
+        axes = [one % rank for one in axes]
         repeated = next((one for one in axes if axes.count(one) > 1), None)
         if repeated is not None:
             raise invalid(f"axis {repeated} specified more than once.")

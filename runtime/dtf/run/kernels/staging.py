@@ -13,6 +13,7 @@ from dtf.run.state.resources import ResourceHandle
 from dtf.run.state.staging import Barrier, MapStagingArea, Mutex, MutexHold, StagingArea
 from dtf.run.value_types import Element
 from dtf.wire import errors
+from dtf.wire.tensor_shape import TensorShape
 
 
 def _area(node: KernelNode, step: StepContext) -> StagingArea:
@@ -126,6 +127,8 @@ def _(node: KernelNode) -> Function:
 @kernel("Barrier", stateful=True)
 def _(node: KernelNode) -> Function:
     types, shapes = node.attr("component_types"), node.attr("shapes")
+    if not shapes:
+        shapes = [TensorShape([])] * len(types)  # only the number of rows of an empty result depends on them
     if len(shapes) != len(types) or not all(shape.is_fully_defined() for shape in shapes):
         raise invalid("All of the component shapes must be specified")
     arrays = [dtype.as_numpy_dtype for dtype in types], [shape.as_list() for shape in shapes]
