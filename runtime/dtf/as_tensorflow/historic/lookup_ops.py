@@ -10,7 +10,7 @@ from dtf.wire import dtypes
 
 __all__ = [
     "FastHashSpec", "HasherSpec", "InitializableLookupTableBase", "LookupInterface", "StrongHashSpec",
-    "TableInitializerBase",
+    "TableInitializerBase", "index_table_from_tensor", "index_to_string_table_from_tensor",
 ]  # fmt: skip
 
 InitializableLookupTableBase = HashTable
@@ -59,3 +59,38 @@ class TableInitializerBase:
     def initialize(self, table: Any) -> Any:
         """Returns the op that fills the table."""
         raise NotImplementedError
+
+
+def index_table_from_tensor(
+    vocabulary_list: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = None,
+    dtype: Any = dtypes.string,
+    name: str | None = None,
+) -> Any:
+    """The table from words to their places in a list; see `contrib.lookup.index_table_from_tensor`.
+
+    Raises:
+      ValueError: `vocabulary_list` is missing, or the buckets are negative.
+    """
+    from dtf.contrib import lookup
+
+    if vocabulary_list is None:
+        raise ValueError("vocabulary_list must be specified.")
+    return lookup.index_table_from_tensor(vocabulary_list, num_oov_buckets, default_value, hasher_spec, dtype, name)
+
+
+def index_to_string_table_from_tensor(
+    vocabulary_list: Any, default_value: str = "UNK", name: str | None = None
+) -> Any:
+    """The table from places in a list to its words.
+
+    Raises:
+      ValueError: `vocabulary_list` is missing.
+    """
+    from dtf.contrib import lookup
+
+    if vocabulary_list is None:
+        raise ValueError("vocabulary_list must be specified.")
+    return lookup.index_to_string_table_from_tensor(vocabulary_list, default_value, name)

@@ -248,11 +248,12 @@ def _compare(
         else:
             y = convert_to_tensor(y, None if isinstance(y, Tensor) else x.dtype.base_dtype, name="y")
             texts += [f"y ({y.name}) = ", y]
+        compared = apply_op(op_type, x=x, y=y)  # refuses shapes that do not broadcast
         known_x, known_y = constant_value(x), constant_value(y)
         if known_x is not None and known_y is not None and not np.all(static(known_x, known_y)):
             where = f" x ({x.name}) = {known_x.tolist()}, y ({y.name}) = {known_y.tolist()}"
             raise errors.InvalidArgumentError.of("\n".join([*_said(message), f"{texts[0]}{where}"]))
-        holds = reduce_all(apply_op(op_type, x=x, y=y))
+        holds = reduce_all(compared)
         return _assert(holds, data if data is not None else [*_said(message), *texts], summarize)
 
 
@@ -336,7 +337,10 @@ def _check_rank(
 ) -> Operation:
     with name_scope(name, "assert_rank", _tensors(x)):
         x = convert_to_tensor(x, name="x")
-        known = [constant_value(convert_to_tensor(each)) for each in ranks]
+        tensors = [convert_to_tensor(each) for each in ranks]
+        if any(each.shape.ndims not in (None, 0) for each in tensors):
+            raise ValueError("Rank must be a scalar.")
+        known = [constant_value(each) for each in tensors]
         wanted = " or ".join("?" if each is None else str(int(each)) for each in known)
         if x.shape.ndims is not None and all(each is not None for each in known):
             if not any(static(x.shape.ndims, int(each)) for each in known if each is not None):
@@ -345,8 +349,12 @@ def _check_rank(
                 )
             return apply_op("NoOp")
         holds = None
-        for each in ranks:
-            one = apply_op(op_type, x=rank(x), y=each)
+        for each in tensors:
+            if each.shape.ndims is None:
+                is_scalar = apply_op("Equal", x=rank(each), y=0)
+                with control_dependencies([_assert(is_scalar, ["Rank must be a scalar, got:", each], summarize)]):
+                    each = apply_op("Identity", input=each)
+            one = reduce_all(apply_op(op_type, x=rank(x), y=each))
             holds = one if holds is None else apply_op("LogicalOr", x=holds, y=one)
         assert holds is not None
         texts = [*_said(message), f"Tensor {x.name} {words} {wanted}", "Received shape: ", shape(x)]

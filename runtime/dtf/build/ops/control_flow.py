@@ -37,7 +37,8 @@ def switch(data: Any, pred: Any, name: str | None = None) -> Any:
     if isinstance(data, IndexedSlices | SparseTensor):
         with name_scope(name, "Switch", [pred]):
             sides = [None if part is None else switch(part, pred) for part in _parts(data)]
-            return tuple(type(data)(*(pair and pair[side] for pair in sides)) for side in (0, 1))
+            kind: type[Any] = type(data)
+            return tuple(kind(*(pair and pair[side] for pair in sides)) for side in (0, 1))
     data = convert_to_tensor(data, name="data", as_ref=True)
     return apply_op("Switch", name, data=data, pred=pred)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dtf.build.apply import apply_op
-from dtf.build.constant_value import constant_value, constant_value_as_shape
+from dtf.build.constant_value import constant_scalar, constant_value, constant_value_as_shape
 from dtf.build.conversion import convert_to_tensor
 from dtf.build.default_graph import control_dependencies, name_scope
 from dtf.build.dispatch import dispatched
@@ -159,7 +159,10 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask
                 "is ok, "
                 "but shape=None is not."
             )
-        at, masked = (0 if axis is None else int(constant_value(convert_to_tensor(axis)))), mask.shape.ndims
+        place = 0 if axis is None else constant_scalar(convert_to_tensor(axis))
+        if place is None:
+            raise ValueError(f"The axis of boolean_mask must be known when the graph is made, got {axis}.")
+        at, masked = int(place), mask.shape.ndims
         tensor.shape[at : at + masked].assert_is_compatible_with(mask.shape)
         whole = shape_of(tensor)
         count = apply_op("Prod", input=whole[at : at + masked], reduction_indices=[0])
