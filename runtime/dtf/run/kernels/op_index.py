@@ -327,6 +327,10 @@ OPS = {
     "unicode": """
         UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode
     """,
+    "vector_kernels": """
+        ApplyAdam ApplyGradientDescent ApplyMomentum ResourceApplyAdam ResourceApplyGradientDescent
+        ResourceApplyMomentum
+    """,
     "vocabularies": """
         GenerateVocabRemapping LoadAndRemapMatrix
     """,
