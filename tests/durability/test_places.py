@@ -120,9 +120,8 @@ def confirmed(resources):
 
 
 def test_two_empty_places_begin_together_and_the_first_one_leads(world):
-    primary = world.state(0)
-    assert (primary["role"], primary["mode"], primary["is_paused"]) == ("primary", "pair", False)
-    assert primary["backup"] == {"place": 1, "state": "in sync", "bytes_left": 0, "lag": 0}
+    in_sync = {"place": 1, "state": "in sync", "bytes_left": 0, "lag": 0}  # once the last frame is acknowledged
+    primary = world.until(0, role="primary", mode="pair", is_paused=False, backup=in_sync)
     assert world.state(1)["terms"] == primary["terms"]
 
 
