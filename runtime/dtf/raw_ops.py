@@ -11,19 +11,36 @@ import functools
 import inspect
 from typing import Any
 
+import numpy as np
+
+from dtf import late
 from dtf.build.apply import apply_op
 from dtf.build.ops import load_shape_rules
 from dtf.wire import opdef
+from dtf.wire.tensor_shape import TensorShape
+
+_REDUCED = {"reduction_indices": "axis"}
+#: op -> the contract's argument -> its name in tf.raw_ops.
+_RENAMED = {
+    **dict.fromkeys(("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"), _REDUCED),
+    "ExpandDims": {"dim": "axis"},
+    "Select": {"t": "x", "e": "y"},
+    "Split": {"split_dim": "axis"},
+    "SplitV": {"split_dim": "axis"},
+    "Squeeze": {"squeeze_dims": "axis"},
+    "Where": {"input": "condition"},
+}
 
 
 @functools.cache
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in opdef.names():
-        raise AttributeError(f"there is no op {name!r}")
+        raise late.missing(__name__, name)
 
     def make(*, name: str | None = None, **arguments: Any) -> Any:
-        return apply_op(op_type, name, **arguments)
+        return apply_op(op_type, name, **{own.get(key, key): value for key, value in arguments.items()})
 
+    own = {newer: old for old, newer in _RENAMED.get(name, {}).items()}
     load_shape_rules()  # those of the rare families too
     make.__signature__ = _signature(opdef.get(name))  # type: ignore[attr-defined]
     op_type = make.__name__ = make.__qualname__ = name
@@ -42,12 +59,21 @@ def _signature(op_def: opdef.OpDef) -> inspect.Signature:
     names += [(each.name, _shown(each)) for each in attrs if each.has_default]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(
-        [inspect.Parameter(each, kind, default=default) for each, default in [*names, ("name", None)]]
+        [
+            inspect.Parameter(_RENAMED.get(op_def.name, {}).get(each, each), kind, default=default)
+            for each, default in [*names, ("name", None)]
+        ]
     )
 
 
 def _shown(attr: opdef.AttrDef) -> Any:
     """A default value in the form that callers pass."""
+    if isinstance(attr.default, TensorShape):
+        return None if attr.default.ndims is None else attr.default.as_list()
+    if isinstance(attr.default, float):
+        return float(str(np.float32(attr.default)))
+    if isinstance(attr.default, list):
+        return [float(str(np.float32(each))) if isinstance(each, float) else each for each in attr.default]
     return attr.default.decode() if isinstance(attr.default, bytes) else attr.default
 
 

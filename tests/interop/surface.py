@@ -179,6 +179,13 @@ def _same_meaning(one: str, other: str) -> bool:
         return False
 
 
+def left_out(path: str, name: str) -> bool:
+    """Whether a missing name is left out on purpose, and its error names what to use instead."""
+    from dtf import absent
+
+    return bool(absent.reason(f"{path}.{name}" if path else name) or absent.reason(path))
+
+
 def differences(wanted: dict[str, dict[str, Any]], found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """By module: the names there, missing and differing, `{"there": [...], "missing": [...], "differing": {...}}`."""
     result = {}
@@ -204,7 +211,8 @@ def differences(wanted: dict[str, dict[str, Any]], found: dict[str, dict[str, An
                     differing[name] = "; ".join(parts)
         result[path] = {
             "there": [name for name in names if name in ours],
-            "missing": [name for name in names if name not in ours],
+            "missing": [name for name in names if name not in ours and not left_out(path, name)],
+            "left out": [name for name in names if name not in ours and left_out(path, name)],
             "differing": differing,
         }
     return result

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+
+import pytest
+
 import dtf
 from tests.interop import surface, surface_page
 from tests.interop.tensorflow_process import needs_tensorflow
@@ -16,10 +20,9 @@ def test_the_page_of_the_surface_is_true() -> None:
 
 
 def test_a_name_left_out_says_what_to_use_instead() -> None:
-    for name in ("enable_eager_execution", "distribute", "load_op_library"):
-        try:
-            getattr(dtf, name)
-        except AttributeError as error:
-            assert str(error).startswith(f"tf.{name}: ")
-        else:
-            raise AssertionError(f"dtf.{name} is there")
+    wanted = surface_page.wanted()
+    for module, each in surface.differences(wanted, surface_page.found(dtf, wanted)).items():
+        for name in each["left out"]:
+            full = f"{module}.{name}" if module else name
+            with pytest.raises(AttributeError, match=r"^tf\.[\w.]+: \w+"):
+                operator.attrgetter(full)(dtf)

@@ -78,4 +78,4 @@ def forward_compatible(year: int, month: int, day: int) -> bool:
     """False: older versions of TensorFlow can read the graphs."""
     return False
 
-__getattr__ = _late.refusals(__name__)
+__getattr__, _ = _late.names(globals(), {}, {"v2": "dtf.compat.v2"})

@@ -9,9 +9,9 @@ from dtf import late
 
 _PARTS = (
     "checkpoint cluster_resolver compiler crf cudnn_rnn data deprecated distributions estimator factorization "
-    "feature_column framework image layers learn legacy_seq2seq linalg lookup losses metrics mixed_precision nccl nn "
-    "opt predictor rnn saved_model seq2seq session_bundle signal slim sparsemax staging stateless summary tensorboard "
-    "tfprof tpu training util"
+    "feature_column framework gan image integrate layers learn legacy_seq2seq linalg lookup losses metrics "
+    "mixed_precision nccl nn opt predictor resampler rnn saved_model seq2seq session_bundle signal slim solvers "
+    "sparsemax staging stateless summary tensorboard tfprof tpu training util"
 )
 _NAMESPACES = {name: f"dtf.contrib.{name}" for name in _PARTS.split()} | {"keras": "dtf.keras"}
 __getattr__, __dir__ = late.names(globals(), {}, _NAMESPACES)

@@ -9,8 +9,11 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/layers
 
 from __future__ import annotations
 
+from dtf import late as _late
 from dtf.layers.base import InputSpec, Layer
 from dtf.layers.convolutional import *
 from dtf.layers.core import *
 from dtf.layers.normalization import *
 from dtf.layers.pooling import *
+
+__getattr__ = _late.refusals(__name__)

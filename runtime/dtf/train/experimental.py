@@ -6,6 +6,7 @@ Only re-exports names.
 # ruff: noqa: F401
 from __future__ import annotations
 
+from dtf import late as _late
 from dtf.train.loss_scale import (
     DynamicLossScale,
     FixedLossScale,
@@ -14,3 +15,5 @@ from dtf.train.loss_scale import (
     disable_mixed_precision_graph_rewrite,
     enable_mixed_precision_graph_rewrite,
 )
+
+__getattr__ = _late.refusals(__name__)

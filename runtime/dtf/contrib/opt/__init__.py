@@ -3,11 +3,19 @@
     rules ......... rules of their own: AdaMax, Nadam, AddSign, PowerSign, LARS, lazy Adam
     weight_decay .. variables that decay apart from their gradients
     wrappers ...... optimizers around others
+    averaging ..... workers' copies of variables, averaged; stale gradients left out
     external ...... minimizers outside of the graph, such as scipy's
 
 Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/opt
 """
 
+from dtf.contrib.opt.averaging import (
+    DropStaleGradientOptimizer,
+    ElasticAverageCustomGetter,
+    ElasticAverageOptimizer,
+    ModelAverageCustomGetter,
+    ModelAverageOptimizer,
+)
 from dtf.contrib.opt.external import ExternalOptimizerInterface, ScipyOptimizerInterface
 from dtf.contrib.opt.rules import (
     AdaMaxOptimizer,
@@ -32,6 +40,8 @@ from dtf.contrib.opt.wrappers import (
 
 __all__ = [
     "AdaMaxOptimizer", "AdamWOptimizer", "AddSignOptimizer", "DecoupledWeightDecayExtension",
+    "DropStaleGradientOptimizer", "ElasticAverageCustomGetter", "ElasticAverageOptimizer",
+    "ModelAverageCustomGetter", "ModelAverageOptimizer",
     "ExternalOptimizerInterface", "LARSOptimizer", "LazyAdamOptimizer", "MomentumWOptimizer",
     "MovingAverageOptimizer", "MultitaskOptimizerWrapper", "NadamOptimizer", "PowerSignOptimizer",
     "ScipyOptimizerInterface", "VariableClippingOptimizer", "clip_gradients_by_global_norm",
