@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtf as tf
-from dtf.as_tensorflow.historic import graph_to_function_def, ops
+from dtf.as_tensorflow.historic import composite_tensor, graph_to_function_def, ops
 from dtf.build import defun
 from dtf.wire import errors
 from dtf.wire.pb import attr_value_pb2
@@ -282,3 +282,40 @@ def test_a_name_scope_keeps_its_slashes(name, scope):
             scope = "/"
         with tf.name_scope(name) as given:
             assert given == scope
+
+
+def test_a_programs_own_kind_of_value_is_made_by_its_conversion_function():
+    class Pair(composite_tensor.CompositeTensor):
+        def __init__(self, first, second):
+            self.parts = tf.convert_to_tensor(first), tf.convert_to_tensor(second)
+
+        @property
+        def _type_spec(self):
+            return PairSpec()
+
+    class PairSpec(tf.TypeSpec):
+        value_type = Pair
+
+        def _to_components(self, value):
+            return value.parts
+
+        def _from_components(self, parts):
+            return Pair(*parts)
+
+    class Numbers:
+        pass
+
+    tf.register_tensor_conversion_function(Numbers, lambda value, *_, **__: Pair(1, 2.0))
+    pair = ops.convert_to_tensor_or_composite(Numbers())
+    assert isinstance(pair, Pair) and composite_tensor.is_composite_or_composite_value(pair)
+    assert composite_tensor.replace_composites_with_components([pair]) == list(pair.parts)
+
+
+def test_indexed_slices_are_taken_apart_and_made_again():
+    spec = tf.IndexedSlicesSpec([5, 3], dense_shape_dtype=tf.int64)
+    assert spec._component_specs == (
+        tf.TensorSpec([None, 3]), tf.TensorSpec([None], tf.int64), tf.TensorSpec([2], tf.int64)
+    )  # fmt: skip
+    slices = tf.IndexedSlices(tf.constant([[1.0, 2.0, 3.0]]), tf.constant([4]), tf.constant([5, 3]))
+    again = spec._from_components(spec._to_components(slices))
+    assert again.values is slices.values and again.dense_shape is slices.dense_shape

@@ -10,6 +10,7 @@ import bisect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dtf.build.composite import Composite
 from dtf.build.tensor import Operation, Tensor
 from dtf.wire.dtypes import DType, as_dtype
 
@@ -81,6 +82,17 @@ def convert_to_tensor(
             )
         return _checked(result, wanted)
     raise TypeError(f"Cannot convert {value!r} with type {type(value).__name__} to Tensor: no conversion function.")
+
+
+def composite_of(value: Any) -> Composite | None:
+    """The value made of tensors that a registered function converts `value` to; None where it becomes a tensor."""
+    for convert in () if isinstance(value, Tensor) else _converters(type(value)):
+        if (getattr(convert, "__module__", None) or "").partition(".")[0] == "dtf":
+            return None  # it would add a constant to the graph
+        result = convert(value, dtype=None, name=None, as_ref=False)
+        if result is not NotImplemented:
+            return result if isinstance(result, Composite) else None
+    return None
 
 
 def convert_n_to_tensor(values: Sequence[Any], dtype: DTypeLike | None = None, name: str | None = None) -> list[Tensor]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dtf.build.sparse import IndexedSlices, SparseTensor
+from dtf.build.sparse import IndexedSlices, IndexedSlicesValue, SparseTensor
 from dtf.build.tensor import Tensor
 from dtf.wire import dtypes
 from dtf.wire.dtypes import DType, as_dtype
@@ -189,6 +189,33 @@ class IndexedSlicesSpec(TypeSpec):
     def value_type(self) -> type:
         """IndexedSlices."""
         return IndexedSlices
+
+    # TensorFlow's names of the parts, for its own unit tests.
+
+    _shape = property(lambda self: self.shape)
+    _values_dtype = property(lambda self: self.dtype)
+    _indices_dtype = property(lambda self: self.indices_dtype)
+    _dense_shape_dtype = property(lambda self: self.dense_shape_dtype)
+    _indices_shape = property(lambda self: self.indices_shape)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.indices_dtype, self.dense_shape_dtype, self.indices_shape
+
+    @property
+    def _component_specs(self) -> tuple[TensorSpec, ...]:
+        values = self.indices_shape.concatenate(self.shape[1:])
+        specs = TensorSpec(values, self.dtype), TensorSpec(self.indices_shape, self.indices_dtype)
+        if self.dense_shape_dtype is None:
+            return specs
+        return (*specs, TensorSpec([self.shape.ndims], self.dense_shape_dtype))
+
+    def _to_components(self, value: IndexedSlices) -> tuple[Any, ...]:
+        parts = value.values, value.indices
+        return parts if value.dense_shape is None else (*parts, value.dense_shape)
+
+    def _from_components(self, parts: Sequence[Any]) -> Any:
+        kind = IndexedSlicesValue if all(isinstance(part, np.ndarray) for part in parts) else IndexedSlices
+        return kind(parts[0], parts[1], parts[2] if len(parts) > 2 else None)
 
     def __repr__(self) -> str:
         return f"IndexedSlicesSpec(shape={self.shape}, dtype={self.dtype!r}, indices_dtype={self.indices_dtype!r})"

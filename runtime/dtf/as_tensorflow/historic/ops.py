@@ -11,7 +11,8 @@ import dtf.train.saver  # noqa: F401 registers the messages of Savers
 from dtf.as_tensorflow.historic import context
 from dtf.build import gradients
 from dtf.build.blocks import block_here
-from dtf.build.conversion import convert_to_tensor
+from dtf.build.composite import Composite
+from dtf.build.conversion import composite_of, convert_to_tensor
 from dtf.build.default_graph import get_collection, get_default_graph, name_scope, reset_default_graph
 from dtf.build.default_stack import default_graph_stack, default_session_stack
 from dtf.build.graph import Graph, Operation, Tensor
@@ -68,12 +69,20 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
     """Slices as they are, other values as a tensor."""
     from dtf.build.sparse import IndexedSlices, SparseTensor
 
+    if isinstance(value, Composite):
+        return value
     if not isinstance(value, IndexedSlices | SparseTensor):
-        return convert_to_tensor(value, dtype, name)
+        return _converted(value, dtype, name)
     if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
         raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
                          f"{value.dtype.name}: {value!r}")  # fmt: skip
     return value
+
+
+def _converted(value: Any, dtype: Any, name: str | None) -> Any:
+    """A tensor, or the composite value that a program's own conversion function makes."""
+    found = composite_of(value)
+    return convert_to_tensor(value, dtype, name) if found is None else found
 
 
 def internal_convert_to_tensor_or_indexed_slices(
