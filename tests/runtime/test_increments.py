@@ -322,6 +322,34 @@ def test_prune_of_a_copied_folder_leaves_the_original_alone(tmp_path):
     assert latest_checkpoint(str(tmp_path / "copy")) == str(tmp_path / "copy" / "model-2")
 
 
+def test_prune_keeps_the_newest_of_the_state_file_whatever_the_times_of_files_are(tmp_path):
+    (tmp_path / "original").mkdir()
+    saved_whole(tmp_path / "original", 4)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    for folder in (tmp_path / "original", tmp_path / "copy"):
+        for step in range(4):
+            for path in folder.glob(f"model-{step}.*"):
+                os.utime(path, (1000 - step, 1000 - step))  # as after a copy in another order
+        own = [each for each in found_in(str(folder)) if each.prefix.startswith(f"{folder}/")]
+        assert [each.step for each in own] == [0, 1, 2, 3]
+        assert [each.step for each, _ in prune(str(folder), 2).kept] == [2, 3]
+        assert latest_checkpoint(str(folder)) == str(folder / "model-3")
+
+
+def test_prune_after_compact_keeps_the_newest(training):
+    for _ in range(4):
+        training.touch(1)
+        training.save()
+    times = {each.name: each.written_at for each in found_in(str(training.folder))}
+    assert main([str(training.folder), "compact"]) == 0
+    found = found_in(str(training.folder))
+    assert [each.step for each in found] == [1, 2, 3, 4]
+    assert {each.name: each.written_at for each in found} == times
+    assert main([str(training.folder), "prune", "--keep", "1"]) == 0
+    assert [each.step for each in found_in(str(training.folder))] == [4]
+    training.check(str(training.folder / "model-4"), training.values())
+
+
 def test_prune_keeps_the_newest_also_where_links_lead_to_its_folder(tmp_path):
     (tmp_path / "original").mkdir()
     saved = saved_whole(tmp_path / "original", 3)

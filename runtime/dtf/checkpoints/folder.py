@@ -68,6 +68,9 @@ class Pruned:
 def found_in(folder: str) -> list[Found]:
     """The checkpoints of a folder, oldest first: those with an index, and those that the state file names.
 
+    The state file has its own in their order, which the times of files do not have in a copied folder. Others stand
+    among them by their times.
+
     Raises:
       NotFoundError: the folder does not exist.
     """
@@ -85,7 +88,12 @@ def found_in(folder: str) -> list[Found]:
             known.add(_place(path))
     whole = {_place(path) for path in listed}
     found = [_found(prefix, whole, newest) for prefix in prefixes]
-    return sorted(found, key=lambda each: (each.written_at, each.step or 0))
+    found.sort(key=lambda each: (each.written_at, each.step or 0))
+    in_order = [*listed, newest] if newest else listed
+    ranks = {os.path.basename(path): number for number, path in enumerate(in_order)}  # a copy's are of the original
+    ranked = [each for each in found if each.name in ranks]
+    ordered = iter(sorted(ranked, key=lambda each: ranks[each.name]))
+    return [next(ordered) if each.name in ranks else each for each in found]
 
 
 def _place(prefix: str) -> str:

@@ -10,6 +10,7 @@ whole it is; all other tensors are whole. Owns these names, the reader that join
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dtf.wire import dtypes, errors, filesystems
-from dtf.wire.checkpoint import BundleReader, BundleWriter, data_file
+from dtf.wire.checkpoint import BundleReader, BundleWriter, bundle_files, data_file
 from dtf.wire.tensor_shape import TensorShape
 from dtf.wire.tensor_slices import Extents, cut, parse_slice_spec, spelled_out
 
@@ -212,7 +213,8 @@ def _part_of(whole: np.ndarray, extents: Extents) -> np.ndarray:
 
 
 def compact(prefix: str) -> bool:
-    """Makes an increment a whole checkpoint under the same prefix. It needs no base from then on.
+    """Makes an increment a whole checkpoint under the same prefix. It needs no base from then on. Its files keep their
+    time, which says when it was saved.
 
     Returns:
       False: it is whole already.
@@ -225,10 +227,14 @@ def compact(prefix: str) -> bool:
         return False
     reader = IncrementReader(bundle, [])
     before = set(bundle.data_files())
+    saved_ns = max(filesystems.stat(path).mtime_ns for path in bundle_files(prefix))
     with BundleWriter(prefix, is_beside=before == {data_file(prefix, 0, 1)}) as writer:
         for name in list(reader.keys()):
             writer.add(name, reader.read(name))
     for path in before - set(BundleReader(prefix).data_files()):
         if filesystems.exists(path):
             filesystems.remove(path)
+    for path in bundle_files(prefix):
+        with contextlib.suppress(OSError):  # a store's objects cannot be dated
+            os.utime(path, ns=(saved_ns, saved_ns))
     return True
