@@ -197,6 +197,8 @@ def test_a_rank_that_is_no_scalar_is_refused():
     x = tf.placeholder_with_default(1.0, None)
     with pytest.raises(ValueError, match="Rank must be a scalar"):
         tf.assert_rank(x, np.array([], np.int32))
+    with pytest.raises(TypeError, match="must be of type"):
+        tf.assert_rank(x, 0.5)
     wanted = tf.placeholder_with_default([0, 1], None)
     with pytest.raises(errors.InvalidArgumentError, match="Rank must be a scalar"):
         run(tf.assert_rank(x, wanted))
@@ -222,3 +224,15 @@ def test_a_vocabulary_that_is_missing_is_named():
     with tf.Session() as session:
         session.run(tf.tables_initializer())
         assert session.run(table.lookup(tf.constant(["b", "c"]))).tolist() == [1, -1]
+
+
+def test_a_shared_barrier_with_other_components_is_refused():
+    def barrier(types, shapes):
+        return tf.raw_ops.Barrier(component_types=types, shapes=shapes, shared_name="shared")
+
+    with tf.Session() as session:
+        session.run(barrier([tf.float32], [[2]]))
+        with pytest.raises(errors.InvalidArgumentError, match="component types"):
+            session.run(barrier([tf.int32], [[2]]))
+        with pytest.raises(errors.InvalidArgumentError, match="component shapes"):
+            session.run(barrier([tf.float32], []))

@@ -338,6 +338,9 @@ def _check_rank(
     with name_scope(name, "assert_rank", _tensors(x)):
         x = convert_to_tensor(x, name="x")
         tensors = [convert_to_tensor(each) for each in ranks]
+        for each in tensors:
+            if not each.dtype.base_dtype.is_integer:
+                raise TypeError(f"{message or ''}Rank {each.name} must be of type int32, not {each.dtype.name}.")
         if any(each.shape.ndims not in (None, 0) for each in tensors):
             raise ValueError("Rank must be a scalar.")
         known = [constant_value(each) for each in tensors]

@@ -132,7 +132,13 @@ def _(node: KernelNode) -> Function:
     if len(shapes) != len(types) or not all(shape.is_fully_defined() for shape in shapes):
         raise invalid("All of the component shapes must be specified")
     arrays = [dtype.as_numpy_dtype for dtype in types], [shape.as_list() for shape in shapes]
-    return lambda step: node_resource(node, step, Barrier, lambda name: Barrier(name, *arrays))[0]
+
+    def make(step: StepContext) -> Barrier:
+        barrier: Barrier = node_resource(node, step, Barrier, lambda name: Barrier(name, *arrays))[0]
+        barrier.check_same(*arrays)
+        return barrier
+
+    return make
 
 
 @kernel("BarrierInsertMany", stateful=True)

@@ -298,6 +298,18 @@ class Barrier:
         self._growth = Growth(f"barrier {name}")
         self._wait_queues = _WaitQueues("Barrier")
 
+    def check_same(self, types: Sequence[Array], shapes: Sequence[Sequence[int]]) -> None:
+        """Raises InvalidArgumentError when an op with other components shares this barrier."""
+        for what, own, wanted in (
+            ("types", [np.dtype(each).name for each in self._types], [np.dtype(each).name for each in types]),
+            ("shapes", [list(each) for each in self._shapes], [list(each) for each in shapes]),
+        ):
+            if own != wanted:
+                raise errors.InvalidArgumentError.of(
+                    f"Shared barrier '{self.name}' has component {what} {own} but requested component {what} were "
+                    f"{wanted}"
+                )
+
     @property
     def ready_size(self) -> int:
         """How many whole tuples wait."""
