@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -131,9 +131,10 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_cluster
     @click.option("--purge", is_flag=True, help="Delete state and logs too. Checkpoints are never touched.")
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would end; exit with 20 then.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The grace period, instead of the file's.")
     @takes_progress
-    def down(options: Options, cluster: str | None, purge: bool, timeout: float | None) -> None:
+    def down(options: Options, cluster: str | None, purge: bool, is_plan: bool, timeout: float | None) -> None:
         """Stops every task, workers before parameter servers. Returns when no process of the cluster is left.
 
         The first Ctrl-C changes nothing; the second kills the processes that are left.
@@ -142,7 +143,9 @@ def add_to(group: click.Group) -> None:
         from dtfctl.show.attach import Interrupts, conclude, stay_until_down
 
         terminal = options.terminal()
-        chosen = choose(options, cluster, is_sure=purge, is_end=True)
+        chosen = choose(options, cluster, is_sure=purge and not is_plan, is_end=True)
+        if is_plan:
+            _plan_end(chosen, purge)
         try:
             chosen.settle()
             if chosen.is_active():
@@ -283,6 +286,18 @@ def _hosts_of(cluster: Cluster, plan: ClusterPlan, terminal: Terminal) -> Iterat
         if not cluster.is_active():
             group.give_back(cluster.paths, terminal.say)
         raise
+
+
+def _plan_end(chosen: Cluster, purge: bool) -> NoReturn:
+    from dtfctl.control import planned
+    from dtfctl.control.verbs import Verb
+
+    is_active = chosen.is_active()
+    for line in planned.in_words(*chosen.load(), Verb.DOWN, ()) if is_active else [f"{chosen.name} is not running"]:
+        print(line)
+    if purge:
+        print(f"delete    {chosen.paths.folder}")
+    sys.exit(CHANGES_PENDING if is_active or purge else 0)
 
 
 def _give_back_group(cluster: Cluster, terminal: Terminal) -> None:

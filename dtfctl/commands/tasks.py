@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -38,43 +38,64 @@ def add_to(group: click.Group) -> None:
     @takes_tasks(is_required=False)
     @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready again (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def restart(
-        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
+        options: Options,
+        tasks: tuple[str, ...],
+        is_all: bool,
+        cluster: str | None,
+        is_plan: bool,
+        wait: bool,
+        timeout: float | None,
     ) -> None:
         """Starts a new process for tasks, on the same address and whatever their restart policy says.
 
         A TASK is worker:1, worker:0-3, a job (ps), or a pattern ('w*').
         """
-        _do(options, Verb.RESTART, _meant(tasks, is_all), cluster, wait, timeout)
+        _do(options, Verb.RESTART, _meant(tasks, is_all), cluster, is_plan, wait, timeout)
 
     @command(group)
     @takes_tasks(is_required=False)
     @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks have ended (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def stop(
-        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
+        options: Options,
+        tasks: tuple[str, ...],
+        is_all: bool,
+        cluster: str | None,
+        is_plan: bool,
+        wait: bool,
+        timeout: float | None,
     ) -> None:
         """Ends tasks, and keeps them down until dtfctl start. The cluster goes on; dtfctl down ends all of it."""
-        _do(options, Verb.STOP, _meant(tasks, is_all), cluster, wait, timeout)
+        _do(options, Verb.STOP, _meant(tasks, is_all), cluster, is_plan, wait, timeout)
 
     @command(group)
     @takes_tasks(is_required=False)
     @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
     @names_cluster
+    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
     @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress
     def start(
-        options: Options, tasks: tuple[str, ...], is_all: bool, cluster: str | None, wait: bool, timeout: float | None
+        options: Options,
+        tasks: tuple[str, ...],
+        is_all: bool,
+        cluster: str | None,
+        is_plan: bool,
+        wait: bool,
+        timeout: float | None,
     ) -> None:
         """Starts stopped tasks again. Tasks that run are not changed."""
-        _do(options, Verb.START, _meant(tasks, is_all), cluster, wait, timeout)
+        _do(options, Verb.START, _meant(tasks, is_all), cluster, is_plan, wait, timeout)
 
     @command(group)
     @click.argument("numbers", nargs=-1, required=True, metavar="JOB=NUMBER...")
@@ -144,13 +165,21 @@ def _meant(tasks: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
 
 
 def _do(
-    options: Options, verb: Verb, patterns: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
+    options: Options,
+    verb: Verb,
+    patterns: tuple[str, ...],
+    given: str | None,
+    is_plan: bool,
+    wait: bool,
+    timeout: float | None,
 ) -> None:
     from dtfctl.commands.selection import choose_tasks, in_short
 
     chosen = choose_active(options, given)
-    _, statuses = chosen.load()
+    run, statuses = chosen.load()
     names = choose_tasks(list(statuses), patterns)
+    if is_plan:
+        print_plan(run, statuses, verb, names)
     before = {name: statuses[name].generation for name in names}
     reply = chosen.on_tasks(verb, names, f"{_PARTICIPLES[verb]} by dtfctl {verb}")
     if "error" in reply:
@@ -165,6 +194,15 @@ def _do(
         return
     _wait(options, chosen, names, verb, timeout, before)
     options.terminal().say(f"{in_short(names)} {_RESULTS[verb]}")
+
+
+def print_plan(run: Run, statuses: dict[str, TaskStatus], verb: Verb, names: list[str]) -> NoReturn:
+    """What an action would do; the exit status says whether it would change anything."""
+    from dtfctl.control import planned
+
+    for line in planned.in_words(run, statuses, verb, names):
+        print(line)
+    sys.exit(CHANGES_PENDING if planned.changes(statuses, verb, names) else 0)
 
 
 _PARTICIPLES = {Verb.RESTART: "restarted", Verb.STOP: "stopped", Verb.START: "started"}

@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 import uvicorn
 
+from dtfctl.control import planned
+from dtfctl.control.verbs import Verb
 from dtfctl.errors import TraceImpossible
 from dtfctl.storage.paths import ClusterPaths
 from dtfctl.storage.store import Store
@@ -244,7 +246,8 @@ def test_the_plan_of_an_action_names_each_task_the_order_and_the_cost():
     statuses["worker:1"] = TaskStatus("worker:1", "stopped")
 
     def lines(text):
-        return actions.plan_lines(run, statuses, actions.action_of(json.dumps({"cluster": "t", **text}).encode()))
+        action = actions.action_of(json.dumps({"cluster": "t", **text}).encode())
+        return planned.in_words(run, statuses, action.verb, action.tasks)
 
     restart = lines({"do": "restart", "tasks": ["ps:0", "worker:1"], "isPlan": True})
     assert restart[:2] == ["restart   ps:0        running now", "start     worker:1    stopped now"]
@@ -252,6 +255,8 @@ def test_the_plan_of_an_action_names_each_task_the_order_and_the_cost():
     down = lines({"do": "down", "isPlan": True})
     assert len(down) == 6 and down[3].startswith("The run ends.")
     assert lines({"do": "start", "tasks": ["ps:0"], "isPlan": True}) == ["nothing: it runs ps:0        running now"]
+    assert not planned.changes(statuses, Verb.START, ["ps:0"]) and planned.changes(statuses, Verb.START, ["worker:1"])
+    assert not planned.changes(statuses, Verb.STOP, ["worker:1"]) and planned.changes(statuses, Verb.DOWN, [])
     with pytest.raises(BadMessage):
         lines({"do": "stop", "tasks": [], "isPlan": True})
 

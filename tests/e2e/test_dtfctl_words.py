@@ -55,6 +55,15 @@ def test_all_tasks_are_stopped_and_started_again(cluster):
     assert all(task["ready"] for task in cluster.status()["tasks"])
 
 
+def test_plans_of_actions_change_nothing_and_their_exit_status_says_whether_they_would(cluster):
+    before = [(task["name"], task["pid"]) for task in cluster.status()["tasks"]]
+    assert cluster.run("restart", "worker:0", "--plan", status=20).stdout.startswith("restart   worker:0 ")
+    assert "stop      ps:0 " in cluster.run("stop", "ps", "--plan", status=20).stdout
+    assert "nothing: it runs worker:1" in cluster.run("start", "--all", "--plan", status=0).stdout
+    assert "The run ends." in cluster.run("down", "--plan", status=20).stdout
+    assert [(task["name"], task["pid"]) for task in cluster.status()["tasks"]] == before
+
+
 def test_a_key_of_the_file_is_explained(tmp_path):
     cluster = CommandLine(tmp_path, SLEEPER)
     explained = cluster.run("explain-key", "jobs.worker.restart").stdout
