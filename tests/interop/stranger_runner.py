@@ -26,6 +26,8 @@ def main(folder: str) -> None:
         tensorflow.disable_v2_behavior()
         sys.modules["tensorflow"] = tensorflow
     tensorflow.logging.set_verbosity(tensorflow.logging.ERROR)
+    flags = tensorflow.flags.FLAGS
+    given = set(flags)
     found = {}
     for path in sorted(Path(folder).resolve().glob("[a-z]*.py")):
         first = path.read_text().partition("\n")[0]
@@ -38,6 +40,9 @@ def main(folder: str) -> None:
                 runpy.run_path(str(path), run_name="__main__")
             os.chdir("/")
         found[path.stem] = output.getvalue()
+        for name in set(flags) - given:
+            delattr(flags, name)
+        flags.unparse_flags()  # the next program's flags come from its own arguments
     print(json.dumps(found))
 
 
