@@ -207,6 +207,34 @@ def test_a_test_of_the_names_of_a_module_is_a_guard():
     assert not check_source("x = list({}.items()) + [1]\ny = sorted({}.keys())\nz = b'a'.decode()\n", "new.py")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import six\nfor k, v in six.iteritems({}):\n    pass\n",
+        "from future import standard_library\nimport future.utils\nfuture.utils.viewitems({})\n",
+        "class Batches(object):\n    def next(self):\n        return 1\nBatches().next()\n",
+        "class Bag(object):\n    def has_key(self, key):\n        return True\nBag().has_key('a')\n",
+        "import tensorflow as tf\nrate = tf.contrib.training.HParams(rate=1).values()['rate']\n",
+    ],
+)
+def test_functions_of_modules_and_methods_of_the_program_are_no_methods_of_python_2(text):
+    assert not [each for each in check_source(text, "old.py") if each.kind == "python 3"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = tf.nothing(1) if hasattr(tf, 'nothing') else tf.no_op()",
+        "x = hasattr(tf, 'nothing') and tf.nothing(1)",
+        "x = tf.no_op() if not hasattr(tf, 'nothing') else tf.nothing(1)",
+        "x = tf.nothing(1) if tf.__version__ < '0.12' else tf.no_op()",
+    ],
+)
+def test_a_condition_inside_an_expression_is_a_guard(line):
+    (finding,) = check_source(f"import tensorflow as tf\n{line}\n", "old.py")
+    assert finding.is_guarded
+
+
 def test_of_very_many_findings_the_first_are_shown_and_the_others_counted(tmp_path, capsys):
     (tmp_path / "many.py").write_text("".join(f"import no_such_{number}\n" for number in range(1500)))
     assert main([str(tmp_path / "many.py")]) == 1

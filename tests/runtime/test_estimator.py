@@ -259,7 +259,7 @@ def test_an_exported_model_answers_as_the_estimator_does(estimator, tmp_path):
     base = str(tmp_path / "exports")
     folder = estimator.export_saved_model(base, parsing, assets_extra={"more/words.txt": str(extra)}).decode()
     assert os.path.dirname(folder) == base and os.listdir(base) == [os.path.basename(folder)]
-    assert Path(folder, "assets", "more", "words.txt").read_text() == "extra"
+    assert Path(folder, "assets.extra", "more", "words.txt").read_text() == "extra"
     examples = [example(row) for row in X]
     np.testing.assert_allclose(signature(folder, "serving_default", {"examples": examples})["y"], expected)
     np.testing.assert_allclose(signature(folder, "regress", {"inputs": examples})["outputs"], expected)

@@ -17,7 +17,7 @@ import inspect
 import os
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,7 @@ class _Scan(ast.NodeVisitor):
         self.findings: list[Finding] = []
         self._path = path
         self._aliases: dict[str, str] = {}
+        self._modules: set[str] = set()
         self._shadows: list[set[str]] = []
         self._resolved: dict[str, tuple[str, str] | None] = {}
         self._guards = 0
@@ -119,6 +120,7 @@ class _Scan(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self._import(node.lineno, alias.name)
+            self._modules.add(alias.asname or alias.name.partition(".")[0])
             self._aliases[alias.asname or alias.name.partition(".")[0]] = (
                 alias.name if alias.asname else alias.name.partition(".")[0]
             )
@@ -226,11 +228,22 @@ class _Scan(ast.NodeVisitor):
             self._guards -= is_guard and others is node.handlers
 
     def visit_If(self, node: ast.If) -> None:
-        test = ast.unparse(node.test)
+        self._visit_below(node.test, [*node.body, *node.orelse])
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._visit_below(node.test, [node.body, node.orelse])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        first, *others = node.values
+        self._visit_below(first, others)
+
+    def _visit_below(self, condition: ast.expr, parts: Sequence[ast.AST]) -> None:
+        """Visit a condition, and the parts that run or not by its value."""
+        test = ast.unparse(condition)
         is_guard = "hasattr(" in test or " in dir(" in test or "version" in test.lower()
-        self.visit(node.test)
+        self.visit(condition)
         self._guards += is_guard
-        for part in [*node.body, *node.orelse]:
+        for part in parts:
             self.visit(part)
         self._guards -= is_guard
 
@@ -245,7 +258,7 @@ class _Scan(ast.NodeVisitor):
                 while isinstance(inner, ast.Attribute):
                     self._inner.add(inner)
                     inner = inner.value
-            elif node.attr in pitfalls.METHODS and isinstance(node.ctx, ast.Load):
+            elif node.attr in pitfalls.METHODS and isinstance(node.ctx, ast.Load) and not self._is_own(node):
                 self._add(node.lineno, "python 3", f"there is no method {node.attr}: use {pitfalls.METHODS[node.attr]}")
         self.generic_visit(node)
 
@@ -258,7 +271,7 @@ class _Scan(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "next" and not node.args and not node.keywords:
-            if not self._dotted(node.func):
+            if not self._dotted(node.func) and not self._is_own(node.func):
                 self._add(node.lineno, "python 3", "iterators have no method next: use next(iterator)")
             return
         self._check_python_3(node)
@@ -309,10 +322,19 @@ class _Scan(ast.NodeVisitor):
             name = call.func.id
             self._add(node.lineno, "python 3", f"{name}() cannot be indexed: use list({name}(...))[...]")
         is_view = isinstance(call.func, ast.Attribute) and call.func.attr in ("keys", "values", "items")
-        if is_view and not call.args and not self._dotted(call.func):
+        # HParams.values() is a dictionary.
+        is_by_name = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+        if is_view and not call.args and not is_by_name and not self._dotted(call.func):
             self._add(node.lineno, "python 3", f"{ast.unparse(call.func)}() cannot be indexed: use list(...)[...]")
 
     # -- what they mean
+
+    def _is_own(self, method: ast.Attribute) -> bool:
+        """Whether a method is the program's own, or a function of a module, as six.iteritems is."""
+        owner: ast.AST = method.value
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        return method.attr in self._defined or (isinstance(owner, ast.Name) and owner.id in self._modules)
 
     def _dotted(self, node: ast.AST) -> str:
         """The full name of an attribute or a name; "" for other expressions."""

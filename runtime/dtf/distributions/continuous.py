@@ -290,7 +290,8 @@ class Exponential(Gamma):
     ) -> None:
         given = dict(locals())
         [self._second] = _parameters(self, name, "Exponential", rate=rate)
-        self._first = ones([], self._second.dtype)
+        with name_scope(self._opened):
+            self._first = ones([], self._second.dtype)
         self._begin(self._second.dtype, FULLY_REPARAMETERIZED, given)
 
     def _sample_n(self, n: Tensor, seed: int | None = None) -> Tensor:
@@ -372,7 +373,7 @@ class StudentT(_OfTwo):
     ) -> None:
         given = dict(locals())
         self._df, self._loc, self._scale = _parameters(self, name, "StudentT", df=df, loc=loc, scale=scale)
-        with name_scope(name):
+        with name_scope(self._opened):
             self._first, self._second = self._df, self._loc * ones_like(self._scale)
         self._begin(self._df.dtype, FULLY_REPARAMETERIZED, given)
 

@@ -198,7 +198,8 @@ class Multinomial(Distribution):
     ) -> None:
         given = dict(locals())
         self._logits, self._probs = _logits_and_probs(self, logits, probs, True, name)
-        self._total_count = convert_to_tensor(total_count, self._logits.dtype, name="total_count")
+        with name_scope(self._opened):
+            self._total_count = convert_to_tensor(total_count, self._logits.dtype, name="total_count")
         self._begin(self._probs.dtype, NOT_REPARAMETERIZED, given)
 
     @property
@@ -280,7 +281,7 @@ class DirichletMultinomial(Distribution):
         name: str = "DirichletMultinomial",
     ) -> None:
         given = dict(locals())
-        with name_scope(name):
+        with name_scope(name) as self._opened:
             self._concentration = convert_to_tensor(concentration, name="concentration")
             self._total_count = convert_to_tensor(total_count, self._concentration.dtype, name="total_count")
         self._begin(self._concentration.dtype, NOT_REPARAMETERIZED, given)

@@ -265,7 +265,7 @@ class Estimator:
 
         Args:
           serving_input_receiver_fn: returns a ServingInputReceiver; see `tf.estimator.export`.
-          assets_extra: paths of files to copy, by their paths in the model's folder of assets.
+          assets_extra: paths of files to copy, by their paths in the model's folder assets.extra.
           as_text: write saved_model.pbtxt.
           checkpoint_path: the newest by default.
           strip_default_attrs: leave attributes with default values out, for older readers.

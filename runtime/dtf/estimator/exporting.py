@@ -18,7 +18,6 @@ from dtf.estimator.export import build_all_signature_defs
 from dtf.estimator.export_output import PredictOutput
 from dtf.estimator.spec import EstimatorSpec
 from dtf.saved_model.builder import SavedModelBuilder
-from dtf.saved_model.constants import ASSETS_DIRECTORY
 from dtf.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from dtf.saved_model.tag_constants import SERVING
 from dtf.session import Session
@@ -29,6 +28,7 @@ from dtf.wire.files import file_errors
 from dtf.wire.unfinished import new_token, remove_abandoned
 
 _ASIDE = "temp-"
+_EXTRA_ASSETS = "assets.extra"
 
 
 def export(
@@ -45,7 +45,7 @@ def export(
 
     Args:
       receiver: a ServingInputReceiver.
-      assets_extra: paths of files to copy, by their paths in the model's folder of assets.
+      assets_extra: paths of files to copy, by their paths in the model's folder assets.extra.
 
     Returns:
       The new folder, `export_dir_base/<seconds since the epoch>`.
@@ -108,7 +108,7 @@ def _new_folder(base: str) -> tuple[str, str]:
 
 def _copy_assets(assets: Mapping[str, str], folder: str) -> None:
     for name, source in assets.items():
-        target = os.path.join(folder, ASSETS_DIRECTORY, name)
+        target = os.path.join(folder, _EXTRA_ASSETS, name)
         with file_errors(source):
             filesystems.makedirs(filesystems.dirname(target))
             filesystems.copyfile(source, target)

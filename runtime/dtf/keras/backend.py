@@ -11,6 +11,7 @@ Source: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/keras/backe
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import weakref
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def dot(x: Any, y: Any) -> Tensor:
     if x.shape.ndims is not None and x.shape.ndims > 2 or (y.shape.ndims or 0) > 2:
         from dtf.build.ops.linalg import tensordot
 
-        return tensordot(x, y, [[x.shape.ndims - 1], [max(y.shape.ndims - 2, 0)]])
+        return tensordot(x, y, [[x.shape.ndims - 1], [builtins.max(y.shape.ndims - 2, 0)]])
     return matmul(x, y)
 
 

@@ -12,9 +12,9 @@ from dtf.build.graph_keys import GraphKeys
 from dtf.build.ops.control_flow import case, cond
 
 __all__ = [
-    "constant_value", "convert_collection_to_dict", "convert_data_format", "normalize_tuple", "smart_case",
-    "smart_cond",
-    "smart_constant_value",
+    "constant_value", "conv_input_length", "conv_output_length", "convert_collection_to_dict", "convert_data_format",
+    "deconv_output_length", "normalize_data_format", "normalize_padding", "normalize_tuple", "smart_case",
+    "smart_cond", "smart_constant_value",
 ]  # fmt: skip
 
 
@@ -88,6 +88,79 @@ def normalize_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
     if len(values) != n or not all(isinstance(each, int) or hasattr(each, "__index__") for each in values):
         raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received: {value}")
     return tuple(int(each) for each in values)
+
+
+def normalize_data_format(value: str) -> str:
+    """"channels_last" or "channels_first", in small letters.
+
+    Raises:
+      ValueError: another format.
+    """
+    return _one_of(value, "data_format", ("channels_first", "channels_last"))
+
+
+def normalize_padding(value: str) -> str:
+    """"valid" or "same", in small letters.
+
+    Raises:
+      ValueError: another padding.
+    """
+    return _one_of(value, "padding", ("valid", "same"))
+
+
+def _one_of(value: str, name: str, allowed: tuple[str, str]) -> str:
+    word = value.lower()
+    if word not in allowed:
+        raise ValueError(f"The `{name}` argument must be one of {allowed}. Received: {value!r}")
+    return word
+
+
+def conv_output_length(
+    input_length: int | None, filter_size: int, padding: str, stride: int, dilation: int = 1
+) -> int | None:
+    """The number of positions of a window along one dimension; None for an unknown length.
+
+    Args:
+      padding: "same", "valid" or "full".
+
+    Raises:
+      ValueError: another padding.
+    """
+    if input_length is None:
+        return None
+    reach = (filter_size - 1) * dilation
+    length = input_length + {"same": 0, "valid": -reach, "full": reach}[_known_padding(padding)]
+    return -(-length // stride)
+
+
+def conv_input_length(output_length: int | None, filter_size: int, padding: str, stride: int) -> int | None:
+    """The length along one dimension that gives `output_length` positions of a window; None for an unknown length.
+
+    Raises:
+      ValueError: a padding other than "same", "valid" and "full".
+    """
+    if output_length is None:
+        return None
+    padded = {"same": filter_size // 2, "valid": 0, "full": filter_size - 1}[_known_padding(padding)]
+    return (output_length - 1) * stride - 2 * padded + filter_size
+
+
+def deconv_output_length(input_length: int | None, filter_size: int, padding: str, stride: int) -> int | None:
+    """The length along one dimension after a transposed convolution; None for an unknown length.
+
+    Raises:
+      ValueError: a padding other than "same", "valid" and "full".
+    """
+    if input_length is None:
+        return None
+    more = {"same": 0, "valid": max(filter_size - stride, 0), "full": 2 - stride - filter_size}
+    return input_length * stride + more[_known_padding(padding)]
+
+
+def _known_padding(padding: str) -> str:
+    if padding not in ("same", "valid", "full"):
+        raise ValueError(f"The padding must be 'same', 'valid' or 'full'. Received: {padding!r}")
+    return padding
 
 
 def convert_collection_to_dict(collections: Any) -> dict[str, Any]:

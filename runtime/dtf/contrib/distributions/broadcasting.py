@@ -22,7 +22,7 @@ class Broadcast(Distribution):
         first = next((given[name].dtype for name in names if hasattr(given[name], "dtype")), dtypes.float32)
         dtype = dtypes.as_dtype(first).base_dtype
         self._tensors = []
-        with tf.name_scope(given["name"]):
+        with tf.name_scope(given["name"]) as self._opened:
             for name in names:
                 tensor = tf.identity(tf.convert_to_tensor(given[name], dtype), name=name)
                 self._tensors.append(tensor)
