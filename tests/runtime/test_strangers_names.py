@@ -60,3 +60,16 @@ def test_lengths_of_windows_are_those_of_the_ops():
     assert (utils.normalize_padding("SAME"), utils.normalize_data_format("Channels_Last")) == ("same", "channels_last")
     with pytest.raises(ValueError, match="padding.*'wide'"):
         utils.normalize_padding("wide")
+
+
+def test_a_saved_lambda_layer_finds_its_function_in_custom_objects():
+    def double(x):
+        return x * 2.0
+
+    keras = tf.keras
+    i = keras.layers.Input((3,))
+    text = keras.Model(i, keras.layers.Lambda(double, name="twice")(i)).to_json()
+    again = keras.models.model_from_json(text, custom_objects={"double": double})
+    np.testing.assert_allclose(again.predict(np.ones((1, 3))), [[2.0, 2.0, 2.0]])
+    with pytest.raises(ValueError, match="function 'double' of the Lambda layer 'twice'.*custom_objects"):
+        keras.models.model_from_json(text)

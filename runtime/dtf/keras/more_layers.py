@@ -16,7 +16,7 @@ from dtf.build.ops.conv import depthwise_conv2d
 from dtf.build.ops.linalg import matmul
 from dtf.build.ops.nn import bias_add
 from dtf.build.ops.reductions import reduce_any, reduce_mean
-from dtf.keras import activations, constraints, initializers, regularizers
+from dtf.keras import activations, configs, constraints, initializers, regularizers
 from dtf.keras.base import Layer
 
 __all__ = [
@@ -25,14 +25,17 @@ __all__ = [
 
 
 class Lambda(Layer):
-    """A function of tensors as a layer; it makes no variables. `output_shape` follows from the function."""
+    """A function of tensors as a layer; it makes no variables. `output_shape` follows from the function.
+
+    A saved model has the function's name, not its code: give the function in custom_objects when you load the model.
+    """
 
     def __init__(
         self, function: Callable[..., Any], output_shape: Any = None, mask: Any = None, arguments: Any = None,
         name: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(name=name, **kwargs)
-        self.function, self.mask = function, mask
+        self.function, self.mask = _function(function, self.name), mask
         self.arguments = dict(arguments or {})
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
@@ -48,6 +51,19 @@ class Lambda(Layer):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask that was given."""
         return self.mask(inputs, mask) if callable(self.mask) else self.mask
+
+
+def _function(function: Callable[..., Any] | str, layer: str) -> Callable[..., Any]:
+    """The function, or the function of this name in custom_objects."""
+    if not isinstance(function, str):
+        return function
+    if function not in configs.custom_objects:
+        raise ValueError(
+            f"the function {function!r} of the Lambda layer {layer!r} is unknown: a saved model has no code of "
+            f"functions; pass custom_objects={{{function!r}: the function}}"
+        )
+    found: Callable[..., Any] = configs.custom_objects[function]
+    return found
 
 
 def _parameters(function: Callable[..., Any]) -> Sequence[str]:
