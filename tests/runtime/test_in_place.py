@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 
 from dtf.run.executor.executor import Executor, run_graph_def
-from dtf.run.lib.vector_code import loops
 from dtf.wire import dtypes, errors
 from tests.runtime.graphs import GraphBuilder
 
 F32 = dtypes.float32
 LARGE = np.linspace(-2, 2, 20_000, dtype=np.float32).reshape(100, 200)
-
-
-@pytest.fixture(autouse=True)
-def one_by_one(monkeypatch):
-    monkeypatch.setattr(loops, "is_there", lambda: False)
 
 
 def fed(builder):

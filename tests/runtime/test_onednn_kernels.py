@@ -16,9 +16,8 @@ import pytest
 import dtf as tf
 from dtf.build.apply import apply_op
 from dtf.run import kernels
-from dtf.run.kernels import onednn_kernels, vector_kernels
+from dtf.run.kernels import onednn_kernels
 from dtf.run.lib import onednn, onednn_library, onednn_norms
-from dtf.run.lib.vector_code import loops
 from tests.runtime.op_cases import Case, all_cases
 from tests.runtime.test_ops import build, run
 
@@ -247,7 +246,6 @@ def adam_steps(shape: tuple[int, ...], use_resource: bool) -> list[np.ndarray]:
 @pytest.mark.parametrize("shape", [(1 << 15,), (317, 433), (3, 1 << 16), (10,)])
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_adam_moves_variables_and_moments_as_numpy_does(shape, use_resource, used, monkeypatch):
-    monkeypatch.setattr(loops, "is_there", lambda: False)
     computed = adam_steps(shape, use_resource)
     assert set(used) == ({"adam"} if shape != (10,) else set())
     monkeypatch.setenv(onednn.SWITCH, "numpy")
@@ -256,10 +254,7 @@ def test_adam_moves_variables_and_moments_as_numpy_does(shape, use_resource, use
 
 
 @needs_onednn
-@pytest.mark.parametrize("is_there", [False, True])
-def test_adam_passes_on_infinite_and_undefined_gradients_as_numpy_does(is_there, monkeypatch):
-    if not is_there:
-        monkeypatch.setattr(loops, "is_there", lambda: False)
+def test_adam_passes_on_infinite_and_undefined_gradients_as_numpy_does(monkeypatch):
     gradient = np.ones(1 << 15, np.float32)
     gradient[:3] = np.nan, np.inf, 0
 
@@ -504,12 +499,9 @@ def test_it_is_loaded_only_for_the_first_heavy_op_and_not_when_switched_off(swit
 def test_onednn_has_rows_above_those_of_numpy():
     for op in ("Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MaxPool", "MaxPoolGrad", "AvgPool"):
         assert [row.priority for row in kernels.rows(op)] == [kernels.ONEDNN, 0]
-    for op in ("MatMul", "BatchMatMulV2", "FusedBatchNormV3", "ReluGrad"):
+    for op in ("MatMul", "BatchMatMulV2", "ApplyAdam", "ResourceApplyAdam", "FusedBatchNormV3", "ReluGrad"):
         assert kernels.rows(op)[0].priority == kernels.ONEDNN
         assert kernels.rows(op)[0].factory.__module__ == onednn_kernels.__name__
-    for op in ("ApplyAdam", "ResourceApplyAdam"):
-        modules = [row.factory.__module__ for row in kernels.rows(op)[:2]]
-        assert modules == [vector_kernels.__name__, onednn_kernels.__name__]
 
 
 def test_steps_that_want_their_first_convolution_at_once_load_the_library_once(monkeypatch):

@@ -48,7 +48,7 @@ def checked(function: Function) -> Function:
 
 def is_broadcast(instruction: Instruction) -> bool:
     """Whether an instruction is such an op, on the CPU; backends look at their own memory."""
-    return instruction.op in BROADCASTS and instruction.kernel.device_type == CPU and not instruction.absorbed
+    return instruction.op in BROADCASTS and instruction.kernel.device_type == CPU
 
 
 def with_check(instruction: Instruction) -> Instruction:

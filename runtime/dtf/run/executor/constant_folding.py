@@ -39,7 +39,7 @@ _FOLDABLE = frozenset(_ELEMENTWISE.split()) | frozenset(_OF_SHAPES.split()) | _M
 
 def folded(instruction: Instruction, constants: Mapping[int, Array]) -> Array | np.generic | None:
     """The value of an instruction whose inputs are constants; None where it has to be run."""
-    if instruction.op not in _FOLDABLE or instruction.controls or not instruction.inputs or instruction.absorbed:
+    if instruction.op not in _FOLDABLE or instruction.controls or not instruction.inputs:
         return None
     if instruction.kernel.stateful or any(instruction.dereferences):
         return None

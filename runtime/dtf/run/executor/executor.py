@@ -49,7 +49,6 @@ from dtf.run.executor.flat_program import FlatProgram
 from dtf.run.executor.flat_run import FlatRun
 from dtf.run.executor.functions import FunctionLibrary
 from dtf.run.executor.instructions import Instruction, in_running_order, is_loop, read_graph
-from dtf.run.executor.joined_elements import with_joined_elements
 from dtf.run.executor.segments import constants_of
 from dtf.run.executor.step import SessionState, StepContext
 from dtf.run.executor.sums_of_products import with_sums_of_products
@@ -123,8 +122,7 @@ class Executor:
         self._constants: Mapping[int, Array] | None = None
         if not self.has_loops:
             self._instructions = with_sums_of_products(self._instructions)
-            constants = constants_of(self._instructions, in_running_order(self._instructions))
-            self._instructions, self._constants = with_joined_elements(self._instructions, constants)
+            self._constants = constants_of(self._instructions, in_running_order(self._instructions))
         if self.has_loops or not is_deferred:
             self._compiled = self._compile()
 

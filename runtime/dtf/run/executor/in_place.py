@@ -60,8 +60,6 @@ def overwritten(
         while uses[value] == 1 and value not in crossing and value[0] in segment_of and segment_of[value[0]] == here:
             maker = instructions[value[0]]
             if maker.op not in ALIASES:
-                if maker.absorbed:  # may give one of its inputs
-                    return False
                 if maker.op == "AddN" and len(maker.inputs) == 1:  # gives its input
                     return False
                 return _is_elementwise(maker) or _MAKERS.get(maker.op) == value[1]

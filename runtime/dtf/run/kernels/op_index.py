@@ -327,10 +327,6 @@ OPS = {
     "unicode": """
         UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode
     """,
-    "vector_kernels": """
-        ApplyAdam ApplyGradientDescent ApplyMomentum ResourceApplyAdam ResourceApplyGradientDescent
-        ResourceApplyMomentum
-    """,
     "vocabularies": """
         GenerateVocabRemapping LoadAndRemapMatrix
     """,

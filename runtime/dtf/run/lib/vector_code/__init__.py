@@ -1,1 +1,0 @@
-"""Machine code made at run time for loops over float32 arrays: `assembler`, `loops`."""
