@@ -149,6 +149,7 @@ def test_the_backup_has_dense_sparse_and_small_updates_when_a_step_is_answered(w
 def test_a_new_backup_is_filled_while_updates_go_on(world):
     resources = world.running[0].resources
     table = variable(resources, "table", np.zeros((40_000, 16)))
+    assert confirmed(resources) is None
     world.end(1)
     assert isinstance(confirmed(resources), errors.UnavailableError)
     world.start(1)

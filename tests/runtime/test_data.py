@@ -373,7 +373,7 @@ def test_an_error_of_one_element_leaves_those_behind_it():
         (lambda d: d.unbatch(), ValueError, "scalar components"),
         (lambda d: d.padded_batch(2, [3]), ValueError, "not compatible"),
         (lambda d: d.apply(lambda each: 3), TypeError, "must return a Dataset"),
-        (lambda d: d.map(3), TypeError, "function"),
+        (lambda d: d.map(3), ValueError, "must be a callable"),
     ],
 )
 def test_a_wrong_argument_is_named_when_the_graph_is_built(make, error, message):

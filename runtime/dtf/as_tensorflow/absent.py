@@ -39,7 +39,6 @@ REASONS = {
     "tools": "TensorFlow's tools are programs of their own: use tensorflow.python.tools.freeze_graph",
     "contrib.all_reduce": "use tf.train.AllReduceOptimizer, which dtf has beside TensorFlow's names",
     "python.ops.gen_xla_ops": _COMPILER,
-    "compat.v2": "version 2 is not supported: import tensorflow.compat.v1 as tf",
     "contrib.hadoop": "readers of other file systems are not here: convert the data to TFRecord files",
     "contrib.kafka": "readers of other systems are not here: use tf.data.Dataset.from_generator",
     "contrib.bigtable": "readers of other systems are not here: use tf.data.Dataset.from_generator",

@@ -18,11 +18,18 @@ images = random.uniform(0, 255, (2, 3, 4, 2)).astype(np.float32)
 ids = np.array([0, 0, 2], np.int32)
 
 
+def _old_graph() -> tf.Graph:
+    """A graph of the time when it had such ops."""
+    graph = tf.Graph()
+    graph._producer = 1
+    return graph
+
+
 def _one_array_of_a_version(version: str) -> list[np.ndarray]:
     def op(name: str, **arguments):
         return apply_op(f"TensorArray{name}{version}", handle=handle, **arguments)
 
-    with tf.Graph().as_default():
+    with _old_graph().as_default():
         x = tf.placeholder(tf.float64, [3, 2])
         handle = apply_op(f"TensorArray{version}", size=3, dtype=tf.float64, clear_after_read=False)
         flow = op("Scatter", indices=[0, 1], value=x[:2], flow_in=0.0)
@@ -49,7 +56,7 @@ def an_array_of_the_first_versions_is_written_joined_and_differentiated():
 
 
 def an_array_of_the_first_version_is_packed_unpacked_and_split():
-    with tf.Graph().as_default():
+    with _old_graph().as_default():
         handle = apply_op("TensorArray", size=2, dtype=tf.float32)
         flow = apply_op("TensorArrayUnpack", handle=handle, value=[[1.0, 2.0], [3.0, 4.0]], flow_in=0.0)
         packed = apply_op("TensorArrayPack", handle=handle, flow_in=flow, dtype=tf.float32)
@@ -67,7 +74,7 @@ def an_array_of_the_first_version_is_packed_unpacked_and_split():
 
 
 def a_stack_of_the_first_version_gives_the_last_first():
-    with tf.Graph().as_default():
+    with _old_graph().as_default():
         handle = apply_op("Stack", elem_type=tf.int32)
         first = apply_op("StackPush", handle=handle, elem=1)
         with tf.control_dependencies([first]):
@@ -81,7 +88,7 @@ def a_stack_of_the_first_version_gives_the_last_first():
 
 
 def a_crop_is_a_part_of_the_image():
-    with tf.Graph().as_default(), tf.Session() as session:
+    with _old_graph().as_default(), tf.Session() as session:
         image = np.arange(60, dtype=np.int32).reshape(4, 5, 3)
         crop = tf.raw_ops.RandomCrop(image=image, size=[2, 3], seed=1)
         assert crop.shape.as_list() == [2, 3, 3]
@@ -90,10 +97,9 @@ def a_crop_is_a_part_of_the_image():
         assert (value == image[row : row + 2, column : column + 3]).all()
 
 
-
 def eigenvectors_rebuild_the_matrix():
     for name in ("SelfAdjointEig", "BatchSelfAdjointEig", "BatchSelfAdjointEigV2"):
-        with tf.Graph().as_default(), tf.Session() as session:
+        with _old_graph().as_default(), tf.Session() as session:
             found = session.run(apply_op(name, input=symmetric))
             values, vectors = found if isinstance(found, tuple) else (found[:, 0], found[:, 1:])
             rebuilt = (vectors * values[:, None, :]) @ np.swapaxes(vectors, -1, -2)
@@ -101,13 +107,13 @@ def eigenvectors_rebuild_the_matrix():
 
 
 def singular_values_rebuild_the_matrix():
-    with tf.Graph().as_default(), tf.Session() as session:
+    with _old_graph().as_default(), tf.Session() as session:
         s, u, v = session.run(apply_op("BatchSvd", input=squares))
         np.testing.assert_allclose((u * s[:, None, :]) @ np.swapaxes(v, -1, -2), squares, atol=1e-9)
 
 
 def old_gradients_of_volumes_are_those_of_the_newer_ops():
-    with tf.Graph().as_default(), tf.Session() as session:
+    with _old_graph().as_default(), tf.Session() as session:
         volumes, filters = random.rand(1, 3, 4, 3, 2), random.rand(2, 2, 1, 2, 3)
         settings = {"strides": [1, 2, 1, 1, 1], "padding": "SAME"}
         back = random.rand(1, 2, 4, 3, 3)
