@@ -133,10 +133,10 @@ def test_every_module_of_the_package_has_a_room():
     """Beside the layers there are only namespaces, which users see."""
     public = (
         "__init__ __main__ absent app as_tensorflow audio behavior bitwise check client compat config contrib data "
-        "debugging distributions dtypes estimator feature_column flags gfile graph_util image initializers io keras "
-        "layers linalg logging lookup losses manip math metrics nn notebook profiler python_io quantization queue "
-        "ragged random raw_ops resource_loader saved_model sets signal sparse spectral strings summary sysconfig test "
-        "testing version"
+        "debugging distribute distributions dtypes estimator feature_column flags gfile graph_util image "
+        "initializers io keras layers linalg logging lookup losses manip math metrics nn notebook profiler "
+        "python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse "
+        "spectral strings summary sysconfig test testing version"
     ).split()
     heads = {path.relative_to(DTF).parts[0].removesuffix(".py") for path in DTF.rglob("*.py")}
     inner = {"blas_environment", "checkpoints", "cost_model", "fetches", "graph_names", "late", "serve"}

@@ -110,10 +110,11 @@ _NAMESPACES = {
 } | {
     name: f"dtf.{name}"
     for name in (
-        "app audio bitwise compat config contrib data debugging distributions dtypes estimator feature_column flags "
-        "gfile graph_util image initializers io keras layers linalg logging lookup losses manip math metrics nn "
-        "profiler python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse "
-        "spectral strings summary sysconfig test testing train version"
+        "app audio bitwise compat config contrib data debugging distribute distributions dtypes estimator "
+        "feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup "
+        "losses manip math metrics nn profiler python_io quantization queue ragged random raw_ops "
+        "resource_loader saved_model sets signal sparse spectral strings summary sysconfig test testing train "
+        "version"
     ).split()
 }
 

@@ -103,6 +103,7 @@ from dtf import config as config
 from dtf import contrib as contrib
 from dtf import data as data
 from dtf import debugging as debugging
+from dtf import distribute as distribute
 from dtf import distributions as distributions
 from dtf import dtypes as dtypes
 from dtf import estimator as estimator

@@ -63,7 +63,6 @@ ABSENT = {
     "random_index_shuffle": "use tf.random.experimental.stateless_shuffle of tf.range(max_index + 1)",
     "strings.unicode_script": "the table of scripts is not included; use tf.py_func with the package regex",
     "autograph": "Python code is not converted; use tf.cond, tf.while_loop and tf.case",
-    "distribute": _STRATEGY,
     "tpu": _TPU,
     "enable_eager_execution": _EAGER,
     "enable_v2_behavior": _V2,

@@ -21,7 +21,6 @@ _COMPILER = "no other compiler or format of models is supported: save a SavedMod
 REASONS = {
     "enable_eager_execution": _EAGER,
     "contrib.eager": _EAGER,
-    "distribute": _DISTRIBUTE,
     "contrib.distribute": _DISTRIBUTE,
     "python.distribute": _DISTRIBUTE,
     "tpu": _TPU,
