@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import json
 import threading
@@ -141,3 +142,41 @@ def test_a_webhook_is_posted_to(tmp_path):
     for each in redirected:
         assert each.endswith("the server answers with HTTP status 302; write the address to which it redirects")
     assert told == "notify.succeeded: the webhook exited with status 1: the server answers with HTTP status 500"
+
+
+HOSTILE = {
+    "command": "$(touch run); `touch run`", "quotes": "'; touch run; '", "NUL": "a\0b",
+    "terminal": "\x1b]0;title\x07\n--flag", "half a character": "\ud800", "10 MB": "x" * 10_000_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_cause_arrives_as_text_and_runs_nothing(tmp_path, name):
+    told = sent(tmp_path, Notify(stalled="cat > got"), happened(("stalled", f"stalled: {HOSTILE[name]}")))
+    assert told == [] and not (tmp_path / "run").exists()
+    assert json.loads((tmp_path / "got").read_text())["event"] == "stalled"
+
+
+def test_a_webhook_that_answers_without_end_is_ended(tmp_path):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+            with contextlib.suppress(OSError):
+                while not stopped.wait(0.01):
+                    self.wfile.write(b"y")
+
+        def log_message(self, *_):
+            pass
+
+    stopped = threading.Event()
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_address[1]}/"
+            (told,) = sent(tmp_path, Notify(succeeded=address), END, timeout_s=1.0)
+        finally:
+            stopped.set()
+            server.shutdown()
+            thread.join()
+    assert told == "notify.succeeded: the webhook has not ended within 1s and was killed"
