@@ -200,10 +200,11 @@ class Shell:
 def shell(tmp_path):
     found = Shell(tmp_path)
     yield found
-    subprocess.run(
-        ["bash", "-c", "dtfctl stop --all --timeout 0 || dtfctl down --all"], cwd=tmp_path, env=found.environment,
-        capture_output=True, timeout=100,
-    )  # fmt: skip
+    for cluster in (tmp_path / "state").glob("*/"):  # some documents leave theirs up
+        subprocess.run(
+            ["dtfctl", "down", cluster.name, "--timeout", "0"], cwd=tmp_path, env=found.environment, timeout=100,
+            capture_output=True,
+        )  # fmt: skip
 
 
 def long_training(shell: Shell, example: str) -> None:
