@@ -105,6 +105,11 @@ def takes_progress(function: _Function) -> _Function:
     )(function)
 
 
+def takes_plan(function: _Function) -> _Function:
+    help_line = "Only print what would change; exit with 20 then."
+    return click.option("--plan", "is_plan", is_flag=True, help=help_line)(function)
+
+
 def takes_cluster(function: _Function) -> _Function:
     return click.argument("cluster", required=False, metavar="[CLUSTER]", shell_complete=complete_clusters)(function)
 

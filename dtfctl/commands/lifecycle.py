@@ -27,6 +27,7 @@ from dtfctl.commands.frame import (
     settle_engine,
     takes_cluster,
     takes_files,
+    takes_plan,
     takes_progress,
     tell_troubles,
 )
@@ -46,7 +47,7 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @takes_files
     @click.option("-n", "--name", help="Use this name instead of the file's, to run it twice side by side.")
-    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
+    @takes_plan
     @click.option("--attach", is_flag=True, help="Follow logs and progress to the end; exit with the job's result.")
     @click.option("-d", "--detach", is_flag=True, hidden=True, help="As docker compose has it; it is the default.")
     @click.option("--wait/--no-wait", default=True, help="Return when every task is ready (default), or at once.")

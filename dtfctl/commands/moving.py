@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dtfctl.commands.figures import client_tls
 from dtfctl.commands.frame import (
     CHANGES_PENDING,
     ERROR,
@@ -29,8 +30,6 @@ from dtfctl.commands.frame import (
 )
 
 if TYPE_CHECKING:
-    import ssl
-
     from dtfctl.control.cluster import Cluster
     from dtfctl.plan.moves import Held, Step
     from dtfctl.probes.places import PlaceState
@@ -118,11 +117,7 @@ class _Mover:
         self._terminal = options.terminal()
         self._timeout_s = timeout_s
         run, _ = self._cluster.load()
-        self._tls: ssl.SSLContext | None = None
-        if run.plan.security == "tls":
-            from dtfctl.storage.certificates import Certificates
-
-            self._tls = Certificates(self._cluster.paths.tls(run.number)).client_context()
+        self._tls = client_tls(self._cluster, run)
 
     def say(self, words: str) -> None:
         self._terminal.say(words)

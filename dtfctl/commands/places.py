@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dtfctl.commands.figures import client_tls
 from dtfctl.commands.frame import ERROR, USAGE, Options, choose, command, complete_tasks, fail, names_cluster
 
 if TYPE_CHECKING:
@@ -35,14 +36,9 @@ def add_to(group: click.Group) -> None:
             fail(USAGE, f"no task is called {task} (tasks: {', '.join(each.name for each in run.plan.tasks())})")
         if not other_place(run.plan, task):
             fail(USAGE, f'{task} has no backup: that needs "durability: host"')
-        tls = None
-        if run.plan.security == "tls":
-            from dtfctl.storage.certificates import Certificates
-
-            tls = Certificates(chosen.paths.tls(run.number)).client_context()
         import asyncio  # which slows the start of every command
 
-        promoted, words = asyncio.run(_promote(run, task, fenced, tls))
+        promoted, words = asyncio.run(_promote(run, task, fenced, client_tls(chosen, run)))
         if not promoted:
             fail(ERROR, words)
         print(words)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -22,6 +23,7 @@ from dtfctl.commands.frame import (
     fail,
     lines_of,
     names_cluster,
+    takes_plan,
     takes_progress,
     takes_tasks,
 )
@@ -33,15 +35,32 @@ if TYPE_CHECKING:
     from dtfctl.values.task import TaskStatus
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _acts_on_tasks(wait_help: str) -> Callable[[_Function], _Function]:
+    """The arguments and options of a command that ends or starts tasks."""
+
+    def takes_all(function: _Function) -> _Function:
+        options = (
+            takes_tasks(is_required=False),
+            click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster."),
+            names_cluster,
+            takes_plan,
+            click.option("--wait/--no-wait", default=True, help=wait_help),
+            click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait."),
+            takes_progress,
+        )
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return takes_all
+
+
 def add_to(group: click.Group) -> None:
     @command(group)
-    @takes_tasks(is_required=False)
-    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
-    @names_cluster
-    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
-    @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready again (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
-    @takes_progress
+    @_acts_on_tasks("Return when the tasks are ready again (default), or at once.")
     def restart(
         options: Options,
         tasks: tuple[str, ...],
@@ -58,13 +77,7 @@ def add_to(group: click.Group) -> None:
         _do(options, Verb.RESTART, _meant(tasks, is_all), cluster, is_plan, wait, timeout)
 
     @command(group)
-    @takes_tasks(is_required=False)
-    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
-    @names_cluster
-    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
-    @click.option("--wait/--no-wait", default=True, help="Return when the tasks have ended (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
-    @takes_progress
+    @_acts_on_tasks("Return when the tasks have ended (default), or at once.")
     def stop(
         options: Options,
         tasks: tuple[str, ...],
@@ -78,13 +91,7 @@ def add_to(group: click.Group) -> None:
         _do(options, Verb.STOP, _meant(tasks, is_all), cluster, is_plan, wait, timeout)
 
     @command(group)
-    @takes_tasks(is_required=False)
-    @click.option("-a", "--all", "is_all", is_flag=True, help="All tasks of the cluster.")
-    @names_cluster
-    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
-    @click.option("--wait/--no-wait", default=True, help="Return when the tasks are ready (default), or at once.")
-    @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
-    @takes_progress
+    @_acts_on_tasks("Return when the tasks are ready (default), or at once.")
     def start(
         options: Options,
         tasks: tuple[str, ...],
@@ -100,7 +107,7 @@ def add_to(group: click.Group) -> None:
     @command(group)
     @click.argument("numbers", nargs=-1, required=True, metavar="JOB=NUMBER...")
     @names_cluster
-    @click.option("--plan", "is_plan", is_flag=True, help="Only print what would change; exit with 20 then.")
+    @takes_plan
     @click.option("--wait/--no-wait", default=True, help="Return when all tasks are ready (default), or at once.")
     @click.option("--timeout", type=Duration(), metavar="SECONDS", help="The longest wait.")
     @takes_progress

@@ -32,7 +32,7 @@ POINTS_IN_ALL = 4_000_000
 SERIES_MAX = 2_000
 RUN_NAME_MAX = 200
 TIME_MAX = 1e11
-"""A wall time beyond is no time."""
+"""A wall time above this is not taken for one."""
 
 FILES_MAX = 500
 BYTES_AT_ONCE = 32 << 20

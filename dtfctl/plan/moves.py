@@ -102,7 +102,7 @@ class _Pair:
 
 
 def moved(plan: ClusterPlan, tasks: Mapping[str, str], without: Collection[str] = ()) -> ClusterPlan:
-    """The plan with these tasks on these hosts, and no more tasks for the hosts `without`.
+    """The plan with these tasks on these hosts. The hosts `without` get no tasks any more.
 
     Raises ValueError, in words for the user, where a task cannot be there.
     """

@@ -86,6 +86,12 @@ class Killer:
             raise self.error
 
 
+def killer(servers: Servers, count: int, seed: int, pause_s_max: float = 1.0) -> Killer:
+    """One whose pauses are random, and the same for each seed."""
+    pauses = random.Random(seed)
+    return Killer(servers, count, lambda: pauses.uniform(0.0, pause_s_max))
+
+
 class Outcome:
     """What a training has come to.
 
@@ -437,12 +443,12 @@ def main(arguments: list[str] | None = None) -> int:
     pauses = random.Random(chosen.seed)
     status = 0
     trainings = {
-        "integers, 3 threads": lambda servers, killer: count_exactly(servers, 3, killer),
+        "integers, 3 threads": lambda servers, each: count_exactly(servers, 3, each),
         "optimizers": train_exactly,
         "a queue": queue_exactly,
         "synchronous replicas": synchronous_exactly,
         "tables and other objects": objects_exactly,
-        "a work queue, workers killed too": lambda servers, killer: elastic_exactly(servers, killer, chosen.epochs),
+        "a work queue, workers killed too": lambda servers, each: elastic_exactly(servers, each, chosen.epochs),
     }
     trainings = {what: run for what, run in trainings.items() if chosen.only in what}
     for what, run in trainings.items():
@@ -451,8 +457,8 @@ def main(arguments: list[str] | None = None) -> int:
             of_level = Servers if chosen.level == "process" else Places
             count = 1 if "objects" in what or "queue" in what else 2
             with of_level(folder, count=count, workers=2) as servers:
-                killer = Killer(servers, chosen.kills // len(trainings), lambda: pauses.uniform(0.0, chosen.pause))
-                outcome = run(servers, killer)
+                each = Killer(servers, chosen.kills // len(trainings), lambda: pauses.uniform(0.0, chosen.pause))
+                outcome = run(servers, each)
                 print(
                     f"{what}: {servers.kills} kills, {outcome.steps} steps, {outcome.sessions} session, longest step "
                     f"{outcome.pause_s:.2f} s: {'; '.join(outcome.wrong) or 'exact'}",

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 import subprocess
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.durability.kills import Killer, count_exactly
-from tests.durability.servers import ServedPlaces, Servers
+from tests.durability.kills import count_exactly, killer
+from tests.durability.servers import ServedPlaces
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def folder():
-    place = Path("/dev/shm")
-    if not place.is_dir():
-        pytest.skip("this system has no /dev/shm")
-    made = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir=place))
-    yield made
-    shutil.rmtree(made)
-
-
-def killer(servers: Servers, count: int, seed: int) -> Killer:
-    pauses = random.Random(seed)
-    return Killer(servers, count, lambda: pauses.uniform(0.0, 0.3))
 
 
 @contextmanager
@@ -59,7 +42,7 @@ def test_a_frozen_primary_that_was_replaced_confirms_nothing_when_it_goes_on(fol
             servers.signal_place(primary, signal.SIGCONT)
             assert servers.wait_in_sync(0) == 1 - primary
 
-        each = killer(servers, 2, 1)
+        each = killer(servers, 2, 1, 0.3)
         each.kill = freeze
         outcome = count_exactly(servers, 3, each)
     assert outcome.wrong == []
@@ -77,7 +60,7 @@ def test_a_backup_that_answers_slowly_or_not_at_all_delays_updates_and_loses_non
             servers.signal_place(1 - primary, signal.SIGCONT)
             servers.wait_in_sync(0)
 
-        each = killer(servers, 6, 2)
+        each = killer(servers, 6, 2, 0.3)
         each.kill = freeze
         outcome = count_exactly(servers, 3, each)
     assert outcome.wrong == []
@@ -95,7 +78,7 @@ def test_removed_memory_of_a_primary_loses_no_update_while_it_lives_nor_when_it_
                 servers.wait_for_primary(0, 1 - primary)
                 servers.start_place(0, primary)
 
-        each = killer(servers, 2, 3)
+        each = killer(servers, 2, 3, 0.3)
         each.kill = remove
         outcome = count_exactly(servers, 3, each, steps_min=100)
     assert outcome.wrong == []
@@ -119,7 +102,7 @@ def test_full_memory_at_the_backup_leaves_the_primary_alone_and_the_training_goe
             servers.start_place(0, 1)
             servers.wait_in_sync(0)
 
-        each = killer(servers, 1, 4)
+        each = killer(servers, 1, 4, 0.3)
         each.kill = fill
         outcome = count_exactly(servers, 3, each)
     assert outcome.wrong == []

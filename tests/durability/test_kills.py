@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dtf as tf
 from tests.durability.kills import (
-    Killer,
     count_exactly,
     elastic_exactly,
+    killer,
     objects_exactly,
     queue_exactly,
     synchronous_exactly,
     train_exactly,
 )  # fmt: skip
 from tests.durability.servers import Places, Servers
-
-
-@pytest.fixture
-def folder():
-    place = Path("/dev/shm")
-    if not place.is_dir():
-        pytest.skip("this system has no /dev/shm")
-    made = Path(tempfile.mkdtemp(prefix="dtf-durability-", dir=place))
-    yield made
-    shutil.rmtree(made)
-
-
-def killer(servers: Servers, count: int, seed: int, pause_s_max: float = 1.0) -> Killer:
-    pauses = random.Random(seed)
-    return Killer(servers, count, lambda: pauses.uniform(0.0, pause_s_max))
 
 
 def test_a_ps_is_killed_and_every_update_counts_once_in_the_same_session(folder):

@@ -92,32 +92,24 @@ def _gradient_handle(op: Any, flow: Tensor, source: Tensor) -> Tensor:
     return apply_op(f"TensorArrayGrad{version}", handle=op.inputs[0], source=_source(source.name), flow_in=flow)
 
 
-@gradient("TensorArrayRead", "TensorArrayReadV2")
-def _(op, grad):
-    handle = _gradient_handle(op, op.inputs[2], grad)
-    name = op.type.replace("Read", "Write")
-    return [None, None, apply_op(name, handle=handle, index=op.inputs[1], value=grad, flow_in=op.inputs[2])]
+def _take_and_give(take: str, give: str, places: str) -> None:
+    """The gradients of two ops, each of which is the other one on the gradient array. `places`: their argument."""
+
+    @gradient(f"TensorArray{take}", f"TensorArray{take}V2")
+    def _(op, grad):
+        handle = _gradient_handle(op, op.inputs[2], grad)
+        arguments = {"handle": handle, places: op.inputs[1], "value": grad, "flow_in": op.inputs[2]}
+        return [None, None, apply_op(op.type.replace(take, give), **arguments)]
+
+    @gradient(f"TensorArray{give}", f"TensorArray{give}V2")
+    def _(op, flow):
+        handle = _gradient_handle(op, flow, flow)
+        arguments = {"handle": handle, places: op.inputs[1], "flow_in": flow, "dtype": op.get_attr("T")}
+        return [None, None, apply_op(op.type.replace(give, take), **arguments), flow]
 
 
-@gradient("TensorArrayWrite", "TensorArrayWriteV2")
-def _(op, flow):
-    handle = _gradient_handle(op, flow, flow)
-    name, dtype = op.type.replace("Write", "Read"), op.get_attr("T")
-    return [None, None, apply_op(name, handle=handle, index=op.inputs[1], flow_in=flow, dtype=dtype), flow]
-
-
-@gradient("TensorArrayGather", "TensorArrayGatherV2")
-def _(op, grad):
-    handle = _gradient_handle(op, op.inputs[2], grad)
-    name = op.type.replace("Gather", "Scatter")
-    return [None, None, apply_op(name, handle=handle, indices=op.inputs[1], value=grad, flow_in=op.inputs[2])]
-
-
-@gradient("TensorArrayScatter", "TensorArrayScatterV2")
-def _(op, flow):
-    handle = _gradient_handle(op, flow, flow)
-    name, dtype = op.type.replace("Scatter", "Gather"), op.get_attr("T")
-    return [None, None, apply_op(name, handle=handle, indices=op.inputs[1], flow_in=flow, dtype=dtype), flow]
+_take_and_give("Read", "Write", "index")
+_take_and_give("Gather", "Scatter", "indices")
 
 
 @gradient("TensorArrayConcat", "TensorArrayConcatV2")

@@ -335,7 +335,7 @@ class DurableResources(ResourceManager):
             moved, self._moved = self._moved, {}
             if moved:
                 words["r"] = [[*key, self.positions[key]] for key in moved]
-            removed, self._removed = self._removed, removed
+            removed, self._removed = self._removed, []
             if removed:
                 words["x"] = [[each.number] for each in removed]
             forgotten, self._forgotten = self._forgotten, []

@@ -258,7 +258,7 @@ def _synchronous(
         attempt = step.attempt
         if attempt is None:
             return call(step, *inputs) if takes_step else call(*inputs)
-        key = name if step.frame_iteration == "0:0" and not step.path else _key(name, step)
+        key = _key(name, step)
         results = attempt.results()
         if key in results:
             return inputs[0] if gives_reference else results[key]
